@@ -80,16 +80,14 @@ impl Server {
         target: Target,
         surroundings: &Surroundings,
         matrix: &Matrix,
-        standing: NodeSetup,
+        setup: NodeSetup,
     ) -> Result<Self, WorkloadError> {
         match (target, &matrix.subject) {
             (Target::Url, Subject::Url(address)) => Ok(Self {
                 addresses: vec![address.clone()],
                 ..Self::default()
             }),
-            (Target::Node | Target::Url, _) => {
-                Self::nodes(surroundings, &matrix.directory, standing)
-            }
+            (Target::Node | Target::Url, _) => Self::nodes(surroundings, &matrix.directory, setup),
             (Target::Script, _) => Self::script(surroundings, &matrix.directory),
             (Target::Express | Target::Throttlecrab | Target::Floor, _) => {
                 let Some(programs) = &surroundings.peers else {
@@ -108,7 +106,7 @@ impl Server {
     fn nodes(
         surroundings: &Surroundings,
         on_disk: &Path,
-        standing: NodeSetup,
+        setup: NodeSetup,
     ) -> Result<Self, WorkloadError> {
         let scratch = temporary_directory(on_disk)?;
         let directory = scratch.path().canonicalize();
@@ -117,8 +115,8 @@ impl Server {
             _scratch: Some(scratch),
             ..Self::default()
         };
-        let mut toml = standing.limits.toml();
-        if let Some(count) = standing.sharing {
+        let mut toml = setup.limits.toml();
+        if let Some(count) = setup.sharing {
             let redis = server.open_redis(surroundings, &directory)?;
             let store = format!("[quota.store]\nredis = \"redis://{redis}\"\nnodes = {count}\n\n");
             toml = store + &toml;
@@ -126,7 +124,7 @@ impl Server {
         let config = directory.join("limits.toml");
         fs::write(&config, toml).map_err(WorkloadError::Directory)?;
         let flags = ["--config", &config.display().to_string()];
-        for number in 0..standing.sharing.unwrap_or(1) {
+        for number in 0..setup.sharing.unwrap_or(1) {
             let data = directory.join(format!("data-{number}"));
             let node = Node::start_limiter(&surroundings.executable, &data, &flags)?;
             let Some(address) = node.limiter_address() else {

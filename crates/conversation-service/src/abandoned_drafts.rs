@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use conversations::draft::{Draft, lost_status};
 
-use super::drafts::Finished;
-use super::open_draft::Open;
+use super::drafts::DraftResult;
+use super::open_draft::OpenDraft;
 use super::slot::Room;
 use super::{ConversationError, Conversations};
 
@@ -23,7 +23,7 @@ impl Conversations {
             };
             let status = lost_status(&open.draft);
             let assembled = assembler.assemble(&self.rooms.options.limits, &mut lines(&open.draft));
-            let finished = Finished {
+            let finished = DraftResult {
                 status,
                 tokens: None,
                 assembled: &assembled,
@@ -58,7 +58,7 @@ impl Conversations {
             self.with_room(&name, |slot, room| {
                 self.rooms.draft_in(slot);
                 room.engine.draft_opened(&lost.lost.id);
-                room.drafts.push(Open::lost(lost.lost));
+                room.drafts.push(OpenDraft::lost(lost.lost));
                 self.close_lost(&name, room);
             })?;
         }

@@ -44,7 +44,7 @@ pub fn answered_by(id: &str, conversation: StreamId, agent: &str) -> Option<u64>
 
 /// A conversation from the view of the agent that must answer it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct AgentTurn {
     /// The conversation's current agent: `org/namespace/agent`; empty for none.
     pub agent: String,
     /// True if the conversation accepts an answer.
@@ -75,7 +75,7 @@ impl Conversations {
         &self,
         conversation: StreamId,
         floor: &dyn Fn(&str) -> u64,
-    ) -> Result<Option<Look>, ConversationError> {
+    ) -> Result<Option<AgentTurn>, ConversationError> {
         let Some((Kind::Conversation, name, _)) = self.store.named(conversation) else {
             return Ok(None);
         };
@@ -109,7 +109,7 @@ impl Conversations {
         if matches!(lifecycle, Lifecycle::Erased | Lifecycle::Copying) {
             return Ok(None);
         }
-        let mut look = Look {
+        let mut look = AgentTurn {
             agent: match agent.as_str() {
                 "" => String::new(),
                 agent => format!("{}/{}/{agent}", name.org(), name.namespace()),
@@ -131,7 +131,7 @@ impl Conversations {
         &self,
         span: Span,
         agent: &str,
-        look: &mut Look,
+        look: &mut AgentTurn,
     ) -> Result<(), ConversationError> {
         let Span {
             place,

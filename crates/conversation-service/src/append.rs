@@ -8,10 +8,10 @@ use model::Name;
 use platform::Counter;
 use store::{Reach, Store};
 
-use super::history_lookup::{Attempt, Missing, Records};
+use super::history_lookup::{Attempt, MissingHistory, Records};
 use super::service::{Moment, check_name};
 use super::slot::{Room, Slot};
-use super::write::{Accompanying, AppendedMessage, Ending, Scratch, Writer, with_scratch};
+use super::write::{AppendedMessage, DraftEnd, ExtraRecords, Scratch, Writer, with_scratch};
 use super::{ConversationError, Conversations, Pending};
 
 /// Messages to append, all or none.
@@ -105,12 +105,12 @@ impl Conversations {
     ) -> Result<Pending<Appended>, ConversationError> {
         self.check(name, &batch)?;
         let appended = self.with_known(name.base(), |records| {
-            let appending = Appending {
+            let input = AppendInput {
                 batch: &batch,
                 originals,
                 records,
             };
-            self.try_append(name, &mut None, appending, &*self.store.journal, self.now())
+            self.try_append(name, &mut None, input, &*self.store.journal, self.now())
         })?;
         Ok(self.pending(&batch, appended))
     }
@@ -124,14 +124,14 @@ impl Conversations {
         batch: Batch<'_>,
         writer: &impl Writer,
         now: Moment,
-    ) -> Result<Option<Undurable<Appended>>, ConversationError> {
+    ) -> Result<Option<DecidedOutcome<Appended>>, ConversationError> {
         self.check(name, &batch)?;
-        let appending = Appending {
+        let input = AppendInput {
             batch: &batch,
             originals: &[],
             records: &mut Records::new(),
         };
-        let appended = self.try_append(name, known, appending, writer, now)?;
+        let appended = self.try_append(name, known, input, writer, now)?;
         Ok(appended.done())
     }
 
@@ -145,16 +145,16 @@ impl Conversations {
         &self,
         name: &Name,
         known: &mut Option<Arc<Slot>>,
-        appending: Appending<'_>,
+        input: AppendInput<'_>,
         writer: &impl Writer,
         now: Moment,
-    ) -> Result<Attempt<Undurable<Appended>>, ConversationError> {
+    ) -> Result<Attempt<DecidedOutcome<Appended>>, ConversationError> {
         let done = self.with_room_again(name.base(), known, now.now_ns, |_, room| {
-            let appended = self.append_loaded(name.base(), room, appending, writer, now.unix_ms);
+            let appended = self.append_loaded(name.base(), room, input, writer, now.unix_ms);
             (self.tickets(room), appended)
         })?;
         let Some((tickets, appended)) = done else {
-            return Ok(Attempt::Needs(Missing::Room));
+            return Ok(Attempt::Needs(MissingHistory::Room));
         };
         let (tickets, outcome) = match appended {
             Err(Failure::Missing(missing)) => return Ok(Attempt::Needs(missing)),
@@ -165,11 +165,11 @@ impl Conversations {
             }
             Ok(appended) => (tickets, Ok(appended)),
         };
-        Ok(Attempt::Done(Undurable { tickets, outcome }))
+        Ok(Attempt::Done(DecidedOutcome { tickets, outcome }))
     }
 
     /// Counts the append, and returns its pending acknowledgement.
-    fn pending(&self, batch: &Batch<'_>, appended: Undurable<Appended>) -> Pending<Appended> {
+    fn pending(&self, batch: &Batch<'_>, appended: DecidedOutcome<Appended>) -> Pending<Appended> {
         let counters = &self.platform.counters;
         appended.count(batch, |counter, count| counters.add_to(counter, count));
         appended.into_pending(&self.store)
@@ -177,12 +177,12 @@ impl Conversations {
 }
 
 /// An outcome, and the tickets that must be durable before it is sent.
-pub(super) struct Undurable<T> {
+pub(super) struct DecidedOutcome<T> {
     tickets: [Option<Ticket>; 2],
     outcome: Result<T, ConversationError>,
 }
 
-impl Undurable<Appended> {
+impl DecidedOutcome<Appended> {
     pub(super) fn into_pending(self, store: &Store) -> Pending<Appended> {
         Pending::new(&store.journal, self.tickets, self.outcome)
     }
@@ -205,11 +205,11 @@ pub(super) enum Failure {
     /// A refusal that depends on earlier writes: send it when they are durable.
     Resting(ConversationError),
     /// Undecided: data must be read from the disk first.
-    Missing(Missing),
+    Missing(MissingHistory),
 }
 
 /// The batch to append, and the data that was read to decide about it.
-struct Appending<'b> {
+struct AppendInput<'b> {
     batch: &'b Batch<'b>,
     originals: &'b [Original],
     records: &'b mut Records,
@@ -236,15 +236,15 @@ impl Conversations {
         &self,
         name: &str,
         room: &mut Room,
-        appending: Appending<'_>,
+        input: AppendInput<'_>,
         writer: &impl Writer,
         now_ms: u64,
     ) -> Result<Appended, Failure> {
-        let Appending {
+        let AppendInput {
             batch,
             originals,
             records,
-        } = appending;
+        } = input;
         let plan = self.plan(Reach::Memory, room, records, |engine, stored| {
             engine.decide(batch.expect, batch.messages, stored)
         })?;
@@ -254,12 +254,12 @@ impl Conversations {
         self.check_busy(room, batch.messages)?;
         let named = batch.messages.iter();
         let named = named.map(|it| (it.id.unwrap_or_default(), it.from));
-        let beside = Accompanying {
+        let extra = ExtraRecords {
             ending: None,
             mark: self.mark(room, named)?,
         };
         let made = self.make_ids(batch, &plan);
-        let messages = Named {
+        let messages = NewMessages {
             batch,
             plan: &plan,
             made: &made,
@@ -275,8 +275,7 @@ impl Conversations {
             }
             let location = self.place_room(room, name, now_ms)?;
             let guard = writer.lock(location.shard, now_ms);
-            let ticket =
-                self.write_with(guard, room, location, messages.said(), scratch, beside)?;
+            let ticket = self.write_with(guard, room, location, messages.said(), scratch, extra)?;
             self.keep_unsynced(room, messages, scratch, ticket);
             Ok::<_, ConversationError>(())
         })?;
@@ -291,7 +290,7 @@ impl Conversations {
         name: &str,
         room: &mut Room,
         message: &NewMessage<'_>,
-        ending: Ending,
+        ending: DraftEnd,
     ) -> Result<Appended, ConversationError> {
         // The id was checked when the draft was opened, so this rarely reads from the disk.
         let mut records = Records::new();
@@ -302,7 +301,7 @@ impl Conversations {
         let now_ms = self.platform.unix_ms();
         let named = std::iter::once((message.id.unwrap_or_default(), message.from));
         let is_whole = matches!(ending.status, Status::Complete | Status::Aborted);
-        let beside = Accompanying {
+        let extra = ExtraRecords {
             mark: match is_whole || ending.is_wanted {
                 true => self.mark(room, named)?,
                 false => None,
@@ -328,7 +327,7 @@ impl Conversations {
             let said = is_new.then_some(said).into_iter();
             let location = self.place_room(room, name, now_ms)?;
             let guard = self.store.journal.lock(location.shard, now_ms);
-            self.write_with(guard, room, location, said, scratch, beside)
+            self.write_with(guard, room, location, said, scratch, extra)
         })?;
         self.platform.counters.count(Counter::Messages);
         Ok(Appended::new(plan, Vec::new()))
@@ -346,7 +345,7 @@ impl Conversations {
     fn keep_unsynced(
         &self,
         room: &mut Room,
-        messages: Named<'_>,
+        messages: NewMessages<'_>,
         scratch: &Scratch,
         ticket: Ticket,
     ) {
@@ -363,13 +362,13 @@ impl Conversations {
 
 /// The messages of a batch that are new, each with an id.
 #[derive(Clone, Copy)]
-struct Named<'b> {
+struct NewMessages<'b> {
     batch: &'b Batch<'b>,
     plan: &'b Plan,
     made: &'b [String],
 }
 
-impl<'b> Named<'b> {
+impl<'b> NewMessages<'b> {
     /// Iterates over each message, its id and its number.
     fn iter(self) -> impl Iterator<Item = (&'b NewMessage<'b>, &'b str, u64)> {
         let mut made = self.made.iter().map(String::as_str);

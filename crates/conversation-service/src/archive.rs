@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 /// A read of archived messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ArchiveQuery {
     /// The id of the journal that contained them.
     pub journal: u64,
     /// The number of the conversation.
@@ -24,7 +24,7 @@ pub struct Wanted {
 
 /// An archived message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Archived {
+pub struct ArchivedMessage {
     /// The sequence number.
     pub seq: u64,
     /// The time of the append, in milliseconds since 1970-01-01 UTC.
@@ -42,13 +42,14 @@ pub struct ArchiveUnavailable {
 }
 
 /// The result of a read, within bounded time.
-pub type Reading = Pin<Box<dyn Future<Output = Result<Vec<Archived>, ArchiveUnavailable>> + Send>>;
+pub type ArchiveRead =
+    Pin<Box<dyn Future<Output = Result<Vec<ArchivedMessage>, ArchiveUnavailable>> + Send>>;
 
 /// An archive of messages.
 pub trait Archive: Send + Sync {
     /// Returns the requested messages that the archive has, in order: without gaps from the first
     /// requested one if it has all of them.
-    fn read(&self, wanted: Wanted) -> Reading;
+    fn read(&self, wanted: ArchiveQuery) -> ArchiveRead;
 
     /// Returns the archive's state.
     fn view(&self) -> ArchiveView;

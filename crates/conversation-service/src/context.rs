@@ -63,7 +63,7 @@ impl ContextRead {
 }
 
 /// The messages that the engine has looked at, newest first.
-struct Looked {
+struct ReadMessages {
     place: MessageLocation,
     records: Vec<(u64, Record)>,
     bytes: usize,
@@ -92,7 +92,7 @@ impl Conversations {
             .check()
             .map_err(|problem| ConversationError::from(conversations::Refusal::Policy(problem)))?;
         let (start, head) = self.readable_span(place);
-        let mut looked = Looked {
+        let mut looked = ReadMessages {
             place,
             records: Vec::new(),
             bytes: 0,
@@ -115,7 +115,7 @@ impl Conversations {
             window.look(seq, &MessageView::decode(&record)?);
         }
         let cut = window.cut()?;
-        let Looked { mut records, .. } = looked;
+        let ReadMessages { mut records, .. } = looked;
         records.sort_unstable_by_key(|(seq, _)| *seq);
         let read = ContextRead {
             summary: summary.filter(|_| cut.has_summary),
@@ -130,7 +130,7 @@ impl Conversations {
     /// Returns a message; reads it together with preceding ones.
     fn look_up(
         &self,
-        looked: &mut Looked,
+        looked: &mut ReadMessages,
         start: u64,
         seq: u64,
     ) -> Result<Bytes, ConversationError> {

@@ -14,7 +14,7 @@ use conversations::record::{DraftCarried, DraftClose};
 use journal::{AppendError, Appended, Guard, ShardId, StreamId, Ticket};
 use store::{Kind, Location};
 
-use super::open_draft::Open;
+use super::open_draft::OpenDraft;
 use super::shard_log::STREAM;
 use super::slot::Rooms;
 use super::slot::{Room, Slot};
@@ -146,7 +146,7 @@ impl Conversations {
         }
     }
 
-    fn carry(&self, location: Location, open: &mut Open) -> Result<Ticket, AppendError> {
+    fn carry(&self, location: Location, open: &mut OpenDraft) -> Result<Ticket, AppendError> {
         let (mut opening, mut chunks) = (Vec::new(), Vec::new());
         DraftCarried {
             draft: open.number,

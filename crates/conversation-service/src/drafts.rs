@@ -17,11 +17,11 @@ use platform::Counter;
 use store::Reach;
 
 use super::append::{Appended, Failure};
-use super::history_lookup::{Attempt, Missing, Records};
-use super::open_draft::{Assembled, Open};
+use super::history_lookup::{Attempt, MissingHistory, Records};
+use super::open_draft::{AssembledContent, OpenDraft};
 use super::service::check_name;
 use super::slot::{Room, Slot};
-use super::write::Ending;
+use super::write::DraftEnd;
 use super::{ConversationError, Conversations, Pending};
 
 /// A draft to be opened.
@@ -39,13 +39,13 @@ pub struct NewDraft<'a> {
 
 /// The end of a draft.
 #[derive(Clone, Copy, Debug)]
-pub struct Finished<'a> {
+pub struct DraftResult<'a> {
     /// The final status.
     pub status: Status,
     /// The cost in model tokens, if known.
     pub tokens: Option<u32>,
     /// The assembled content.
-    pub assembled: &'a Assembled,
+    pub assembled: &'a AssembledContent,
 }
 
 /// The author's handle of a draft. Dropping it before the draft is finished turns the content into
@@ -105,7 +105,7 @@ impl Conversations {
             let pending = Pending::new(&self.store.journal, tickets, outcome);
             Ok(Attempt::Done(pending))
         })?;
-        done.unwrap_or(Ok(Attempt::Needs(Missing::Room)))
+        done.unwrap_or(Ok(Attempt::Needs(MissingHistory::Room)))
     }
 
     /// Asks the author of a draft, given by its message id, to stop. The content so far is kept.
@@ -193,7 +193,7 @@ impl DraftWriter {
     /// still open and can be finished again.
     pub fn finish(
         &mut self,
-        finished: Finished<'_>,
+        finished: DraftResult<'_>,
     ) -> Result<Pending<Appended>, ConversationError> {
         let conversations = self.conversations.clone();
         let mut room = self.slot.room().ok_or(ConversationError::DraftOver)?;
@@ -239,7 +239,7 @@ impl std::fmt::Debug for DraftWriter {
 }
 
 impl Room {
-    pub(super) fn open_draft(&mut self, number: u64) -> Option<&mut Open> {
+    pub(super) fn open_draft(&mut self, number: u64) -> Option<&mut OpenDraft> {
         self.drafts.iter_mut().find(|open| open.number == number)
     }
 
@@ -287,7 +287,7 @@ impl Conversations {
             appended.map_err(|error| ConversationError::from(self.store.append_error(error)))?;
         room.ticket = Some(appended.ticket);
         room.engine.draft_opened(new.id);
-        room.drafts.push(Open {
+        room.drafts.push(OpenDraft {
             number: appended.offset,
             id: new.id.into(),
             opened_ms: now_ms,
@@ -326,9 +326,9 @@ impl Conversations {
         name: &str,
         room: &mut Room,
         number: u64,
-        finished: Finished<'_>,
+        finished: DraftResult<'_>,
     ) -> Result<Appended, ConversationError> {
-        let Finished {
+        let DraftResult {
             status,
             tokens,
             assembled,
@@ -346,7 +346,7 @@ impl Conversations {
             parts: &assembled.parts,
             metadata: assembled.metadata.as_deref().unwrap_or(&open.metadata),
         };
-        let ending = Ending {
+        let ending = DraftEnd {
             number,
             status,
             is_wanted: open.draft.is_stopped(),

@@ -17,11 +17,11 @@ mod waiting;
 use ::journal::{ReadLimit, ShardId, StreamId};
 use bytes::Bytes;
 
-pub use batch::{Batch, BatchLimit, Happened, Row};
-pub use keep::Keep;
+pub use batch::{Batch, BatchLimit, EventContent, Row};
+pub use keep::ArchivedRetention;
 pub(super) use read_back::taken;
 use store::{Kind, Location};
-pub use waiting::Waiting;
+pub use waiting::EventWait;
 
 use super::Conversations;
 

@@ -11,7 +11,7 @@ use model::Name;
 use super::read::MessageLocation;
 use super::service::check_name;
 use super::slot::Room;
-use super::state::Changed;
+use super::state::ChangeResult;
 use super::view::check_alive;
 use super::write::{AppendedMessage, with_scratch};
 use super::{ConversationError, Conversations, Pending};
@@ -23,11 +23,11 @@ const CHUNK: ReadLimit = ReadLimit {
 };
 
 /// The progress of a copy.
-enum Copying {
+enum CopyProgress {
     /// The number of the next message to copy.
     At(u64),
     /// The fork was complete already.
-    Is(Box<Pending<Changed>>),
+    Is(Box<Pending<ChangeResult>>),
 }
 
 impl Conversations {
@@ -38,7 +38,7 @@ impl Conversations {
         name: &Name,
         new: &Name,
         at_seq: u64,
-    ) -> Result<Pending<Changed>, ConversationError> {
+    ) -> Result<Pending<ChangeResult>, ConversationError> {
         check_name(new)?;
         let (place, change) = self.with_existing(name, |_, room, location| {
             check_alive(room)?;
@@ -66,8 +66,8 @@ impl Conversations {
             return Err(conversations::Refusal::BeyondHead { head }.into());
         }
         let mut next = match self.begin_copy(new, &change)? {
-            Copying::At(next) => next,
-            Copying::Is(refused) => return Ok(*refused),
+            CopyProgress::At(next) => next,
+            CopyProgress::Is(refused) => return Ok(*refused),
         };
         while next <= at_seq {
             let limit = ReadLimit {
@@ -86,7 +86,7 @@ impl Conversations {
         })?
     }
 
-    fn begin_copy(&self, new: &Name, change: &Change) -> Result<Copying, ConversationError> {
+    fn begin_copy(&self, new: &Name, change: &Change) -> Result<CopyProgress, ConversationError> {
         self.with_room(new.base(), |_, room| {
             let state = room.engine.state();
             let origin = match change {
@@ -97,10 +97,10 @@ impl Conversations {
             if !is_begun {
                 let pending = self.change_room(new, room, None, change)?;
                 if room.engine.state().lifecycle != Lifecycle::Copying {
-                    return Ok(Copying::Is(Box::new(pending)));
+                    return Ok(CopyProgress::Is(Box::new(pending)));
                 }
             }
-            Ok(Copying::At(room.engine.head() + 1))
+            Ok(CopyProgress::At(room.engine.head() + 1))
         })?
     }
 

@@ -14,7 +14,7 @@ use store::{Kind, Location, Reach};
 
 use super::append::Failure;
 use super::slot::Room;
-use super::unsynced::Unsynced;
+use super::unsynced::UnsyncedRecords;
 use super::{ConversationError, Conversations};
 
 /// Limit of one read of older messages.
@@ -31,7 +31,7 @@ pub(super) type Records = Vec<(u64, Bytes)>;
 
 /// Data that must be read from the disk before a decision.
 #[derive(Debug)]
-pub(super) enum Missing {
+pub(super) enum MissingHistory {
     /// The conversation itself.
     Room,
     /// The messages with these numbers.
@@ -44,7 +44,7 @@ pub(super) enum Missing {
 pub(super) enum Attempt<T> {
     Done(T),
     /// Nothing was changed.
-    Needs(Missing),
+    Needs(MissingHistory),
 }
 
 impl<T> Attempt<T> {
@@ -78,18 +78,18 @@ impl Conversations {
     fn fetch(
         &self,
         name: &str,
-        missing: Missing,
+        missing: MissingHistory,
         records: &mut Records,
     ) -> Result<(), ConversationError> {
         match missing {
-            Missing::Room => self.with_room(name, |_, _| ()),
-            Missing::Messages(seqs) => {
+            MissingHistory::Room => self.with_room(name, |_, _| ()),
+            MissingHistory::Messages(seqs) => {
                 let (location, base) = self.whereabouts(name)?;
                 let messages = self.records(Reach::Disk, location, base, &seqs);
                 records.extend(unless_trimmed(messages)?.unwrap_or_default());
                 Ok(())
             }
-            Missing::Ids(range) => {
+            MissingHistory::Ids(range) => {
                 let (location, base) = self.whereabouts(name)?;
                 let hashes = self.hashes(Reach::Disk, location, base, &range);
                 let hashes = unless_trimmed(hashes)?;
@@ -118,7 +118,7 @@ impl Conversations {
         reach: Reach,
         room: &mut Room,
         records: &mut Records,
-        decide: impl Fn(&Conversation, &dyn Fn(u64) -> Option<Bytes>) -> Decided,
+        decide: impl Fn(&Conversation, &dyn Fn(u64) -> Option<Bytes>) -> DecisionOutcome,
     ) -> Result<Plan, Failure> {
         loop {
             let stored = |seq| read_for(&room.unsynced, records, seq);
@@ -137,7 +137,7 @@ impl Conversations {
         reach: Reach,
         room: &mut Room,
         records: &mut Records,
-        decide: impl Fn(&Conversation, &dyn Fn(u64) -> Option<Bytes>) -> LookedUp,
+        decide: impl Fn(&Conversation, &dyn Fn(u64) -> Option<Bytes>) -> LookupOutcome,
     ) -> Result<Option<u64>, Failure> {
         loop {
             let stored = |seq| read_for(&room.unsynced, records, seq);
@@ -161,7 +161,7 @@ impl Conversations {
         let location = room.location.ok_or_else(nowhere)?;
         match self.records(reach, location, room.engine.offset(1), &seqs)? {
             Some(more) => records.extend(more),
-            None => return Err(Failure::Missing(Missing::Messages(seqs))),
+            None => return Err(Failure::Missing(MissingHistory::Messages(seqs))),
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl Conversations {
     fn learn(&self, reach: Reach, room: &mut Room, range: Range<u64>) -> Result<(), Failure> {
         let location = room.location.ok_or_else(nowhere)?;
         let Some(hashes) = self.hashes(reach, location, room.engine.offset(1), &range)? else {
-            return Err(Failure::Missing(Missing::Ids(range)));
+            return Err(Failure::Missing(MissingHistory::Ids(range)));
         };
         match room.engine.learn(range.start, &hashes) {
             true => Ok(()),
@@ -258,12 +258,12 @@ fn unless_trimmed<T>(
     }
 }
 
-type Decided = Result<Decision, conversations::Refusal>;
+type DecisionOutcome = Result<Decision, conversations::Refusal>;
 
-type LookedUp = Result<Lookup, conversations::Refusal>;
+type LookupOutcome = Result<Lookup, conversations::Refusal>;
 
 /// Returns the record of a message, if it is in memory or was read.
-fn read_for(unsynced: &Unsynced, records: &Records, seq: u64) -> Option<Bytes> {
+fn read_for(unsynced: &UnsyncedRecords, records: &Records, seq: u64) -> Option<Bytes> {
     let unsynced = unsynced.get(seq).map(Bytes::copy_from_slice);
     unsynced.or_else(|| Some(records.iter().find(|(it, _)| *it == seq)?.1.clone()))
 }

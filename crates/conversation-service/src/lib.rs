@@ -49,7 +49,7 @@ mod watch;
 mod write;
 
 pub use agent_changes::AgentChanges;
-pub use agent_work::{Look, answered_by, delivery_id};
+pub use agent_work::{AgentTurn, answered_by, delivery_id};
 pub use append::{Appended, Batch};
 pub use context::{ContextRead, ShownMessage};
 pub use conversations::context::{Cut, Kinds, Policy, Strategy, Treatment, WindowMessage};
@@ -59,14 +59,14 @@ pub use conversations::{Change, Cursors, Lifecycle, Origin, Settings, State, Sum
 pub use conversations::{
     Limits, NewMessage, Original, PartFact, PartKind, Status, Stub, call_hash, estimated_tokens,
 };
-pub use drafts::{DraftWriter, Finished, NewDraft};
+pub use drafts::{DraftResult, DraftWriter, NewDraft};
 pub use error::{ConversationError, Details, Pending};
-pub use open_draft::{Assemble, Assembled, Streaming};
+pub use open_draft::{Assemble, AssembledContent, StreamedDraft};
 pub use options::Options;
 pub use read::{Message, Page, PageRead, Side};
 pub use read_pages::MessageRange;
 pub use service::Conversations;
-pub use state::Changed;
+pub use state::ChangeResult;
 pub use turns::{ConversationRef, MessageFollower};
 pub use view::View;
-pub use watch::{Item, Stored, Watch};
+pub use watch::{Item, StoredMessage, Watch};

@@ -12,7 +12,7 @@ use model::Name;
 use store::{Kind, Location, Reach, Store};
 
 use super::slot::{Room, RoomGuard, Rooms, Slot, Stage, loaded};
-use super::unsynced::Unsynced;
+use super::unsynced::UnsyncedRecords;
 use super::{ConversationError, Conversations};
 
 /// Time after which an unused conversation is unloaded, in nanoseconds.
@@ -58,11 +58,11 @@ impl Conversations {
         loop {
             let slot = self.rooms.slot(name);
             match self.room_at_hand(&slot)? {
-                AtHand::Is(room) => {
+                LoadedSlot::Is(room) => {
                     return self.use_room(name, &slot, room, now_ns, then).map(Some);
                 }
-                AtHand::Later => return Ok(None),
-                AtHand::Gone => {}
+                LoadedSlot::Later => return Ok(None),
+                LoadedSlot::Gone => {}
             }
         }
     }
@@ -145,7 +145,7 @@ enum Newest {
 }
 
 /// The state of a slot, without reading from the disk.
-enum AtHand<'a> {
+enum LoadedSlot<'a> {
     Is(RoomGuard<'a>),
     /// The conversation must be read from the disk.
     Later,
@@ -175,7 +175,7 @@ impl Rooms {
 }
 
 impl Conversations {
-    fn room_at_hand<'a>(&self, slot: &'a Arc<Slot>) -> Result<AtHand<'a>, ConversationError> {
+    fn room_at_hand<'a>(&self, slot: &'a Arc<Slot>) -> Result<LoadedSlot<'a>, ConversationError> {
         let mut stage = slot.stage.lock();
         match &*stage {
             Stage::Loaded(_) => {}
@@ -184,15 +184,15 @@ impl Conversations {
                     *stage = Stage::Loaded(Box::new(room));
                     self.platform.need_sweep();
                 }
-                None => return Ok(AtHand::Later),
+                None => return Ok(LoadedSlot::Later),
             },
             Stage::Gone => {
                 drop(stage);
                 self.rooms.forget(slot);
-                return Ok(AtHand::Gone);
+                return Ok(LoadedSlot::Gone);
             }
         }
-        Ok(loaded(stage).map_or(AtHand::Gone, AtHand::Is))
+        Ok(loaded(stage).map_or(LoadedSlot::Gone, LoadedSlot::Is))
     }
 
     /// Reads a conversation that is not loaded, without any lock. A slot that is still new
@@ -224,7 +224,7 @@ impl Conversations {
             location,
             events: None,
             ticket: None,
-            unsynced: Unsynced::default(),
+            unsynced: UnsyncedRecords::default(),
             watchers: 0,
             watching: BTreeMap::new(),
             drafts: Vec::new(),

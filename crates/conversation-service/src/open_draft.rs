@@ -15,12 +15,16 @@ use store::Location;
 pub trait Assemble: Send + Sync {
     /// Returns the message of these chunks, in order; the chunks may be incomplete. The message
     /// is within the limits.
-    fn assemble(&self, limits: &Limits, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled;
+    fn assemble(
+        &self,
+        limits: &Limits,
+        chunks: &mut dyn Iterator<Item = &[u8]>,
+    ) -> AssembledContent;
 }
 
 /// The content assembled from chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Assembled {
+pub struct AssembledContent {
     /// The parts of the message.
     pub parts: Vec<u8>,
     /// The facts of each part, in order.
@@ -31,7 +35,7 @@ pub struct Assembled {
 
 /// A draft that is being streamed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Streaming {
+pub struct StreamedDraft {
     /// The draft's number, as in watched items.
     pub draft: u64,
     /// The id of the message that the draft becomes.
@@ -41,7 +45,7 @@ pub struct Streaming {
 }
 
 /// An open draft in memory.
-pub(super) struct Open {
+pub(super) struct OpenDraft {
     /// The draft's number: the offset of its opening in the log.
     pub(super) number: u64,
     pub(super) id: Arc<str>,
@@ -62,7 +66,7 @@ pub(super) struct Open {
     pub(super) is_lost: bool,
 }
 
-impl Open {
+impl OpenDraft {
     /// Restores a draft that was open when the node stopped; it has no author.
     pub(super) fn lost(lost: AbandonedDraft) -> Self {
         Self {
@@ -82,8 +86,8 @@ impl Open {
     }
 
     /// Returns the public view of the draft.
-    pub(super) fn streaming(&self) -> Streaming {
-        Streaming {
+    pub(super) fn streaming(&self) -> StreamedDraft {
+        StreamedDraft {
             draft: self.number,
             id: self.id.as_ref().to_owned(),
             from: self.from.clone(),

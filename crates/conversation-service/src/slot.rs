@@ -11,9 +11,9 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use store::Location;
 
 use super::Options;
-use super::open_draft::{Assemble, Open};
+use super::open_draft::{Assemble, OpenDraft};
 use super::shard_log::ShardLog;
-use super::unsynced::Unsynced;
+use super::unsynced::UnsyncedRecords;
 use crate::agent_changes::AgentChanges;
 use crate::archive::Archive;
 
@@ -95,13 +95,13 @@ pub(super) struct Room {
     pub(super) events: Option<StreamId>,
     /// The ticket of the newest write.
     pub(super) ticket: Option<Ticket>,
-    pub(super) unsynced: Unsynced,
+    pub(super) unsynced: UnsyncedRecords,
     /// Current number of watchers of the conversation.
     pub(super) watchers: usize,
     /// The wakers of waiting watchers, by number.
     pub(super) watching: BTreeMap<u64, Waker>,
     /// The open drafts.
-    pub(super) drafts: Vec<Open>,
+    pub(super) drafts: Vec<OpenDraft>,
     /// Time of the append of the newest stored message, in milliseconds since 1970-01-01 UTC; 0 for
     /// none.
     pub(super) said_ms: u64,

@@ -14,7 +14,7 @@ use super::{ConversationError, Conversations, Pending};
 
 /// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangeResult {
     /// True if the change created the conversation.
     pub is_created: bool,
     /// The conversation after the change.
@@ -29,7 +29,7 @@ impl Conversations {
         name: &Name,
         expect: Option<u64>,
         change: &Change,
-    ) -> Result<Pending<Changed>, ConversationError> {
+    ) -> Result<Pending<ChangeResult>, ConversationError> {
         check_name(name)?;
         match change {
             Change::Put { .. } => self.with_room(name.base(), |_, room| {
@@ -50,7 +50,7 @@ impl Conversations {
         room: &mut Room,
         expect: Option<u64>,
         change: &Change,
-    ) -> Result<Pending<Changed>, ConversationError> {
+    ) -> Result<Pending<ChangeResult>, ConversationError> {
         let now_ms = self.platform.unix_ms();
         let is_created = !room.engine.exists();
         let limits = &self.options().limits;
@@ -60,7 +60,7 @@ impl Conversations {
                 self.update_room(room, name.base(), update, now_ms)?;
                 self.platform.counters.count(Counter::ConversationChanges);
                 let view = view(name.base(), room);
-                Ok(Changed { is_created, view })
+                Ok(ChangeResult { is_created, view })
             }
         };
         let tickets = self.tickets(room);

@@ -13,7 +13,7 @@ const CAPACITY_MAX: usize = 64 << 10;
 
 /// Records that may not be durable yet; see the module docs.
 #[derive(Default)]
-pub(super) struct Unsynced {
+pub(super) struct UnsyncedRecords {
     older: Generation,
     newer: Generation,
 }
@@ -27,7 +27,7 @@ struct Generation {
     ticket: Option<Ticket>,
 }
 
-impl Unsynced {
+impl UnsyncedRecords {
     /// Adds records that were appended.
     pub(super) fn push<'r>(
         &mut self,
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn durable_records_are_dropped_from_unsynced_memory() {
-        let mut unsynced = Unsynced::default();
-        let push = |unsynced: &mut Unsynced, seq: u64, durable: u64| {
+        let mut unsynced = UnsyncedRecords::default();
+        let push = |unsynced: &mut UnsyncedRecords, seq: u64, durable: u64| {
             let record = [seq as u8; 3];
             let records = [(seq, &record[..])].into_iter();
             unsynced.push(records, ticket(seq), |it| it.index.0 <= durable);

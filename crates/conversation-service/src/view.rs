@@ -3,7 +3,7 @@
 use conversations::Lifecycle;
 use model::Name;
 
-use super::open_draft::{Open, Streaming};
+use super::open_draft::{OpenDraft, StreamedDraft};
 use super::slot::Room;
 use super::{ConversationError, Conversations, Pending};
 
@@ -19,7 +19,7 @@ pub struct View {
     /// The state, with a version that changes with every change except those of cursors.
     pub state: conversations::State,
     /// The open drafts.
-    pub streaming: Vec<Streaming>,
+    pub streaming: Vec<StreamedDraft>,
 }
 
 impl Conversations {
@@ -39,7 +39,7 @@ pub(super) fn view(name: &str, room: &Room) -> View {
         head_seq: room.engine.head(),
         start_seq: room.engine.start(),
         state: room.engine.state().clone(),
-        streaming: room.drafts.iter().map(Open::streaming).collect(),
+        streaming: room.drafts.iter().map(OpenDraft::streaming).collect(),
     }
 }
 

@@ -20,7 +20,7 @@ use super::read::MessageLocation;
 use super::slot::{Room, Slot};
 use super::view::check_alive;
 use super::{ConversationError, Conversations, Pending};
-use crate::archive::Reading;
+use crate::archive::ArchiveRead;
 
 /// Limit of one read ahead.
 const AHEAD: ReadLimit = ReadLimit {
@@ -32,7 +32,7 @@ const AHEAD: ReadLimit = ReadLimit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A message.
-    Message(Stored),
+    Message(StoredMessage),
     /// All existing messages have been returned; later items are new. Returned once.
     Head {
         /// The number of the newest message.
@@ -69,7 +69,7 @@ pub enum Item {
 
 /// A stored message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredMessage {
     /// The message's number.
     pub seq: u64,
     /// The time of the append, in milliseconds since 1970-01-01 UTC.
@@ -77,7 +77,7 @@ pub struct Stored {
     record: Bytes,
 }
 
-impl Stored {
+impl StoredMessage {
     /// Decodes the message.
     pub fn view(&self) -> Result<MessageView<'_>, ConversationError> {
         Ok(MessageView::decode(&self.record)?)
@@ -93,24 +93,24 @@ pub struct Watch {
     number: u64,
     /// The position after the last returned item.
     position: Position,
-    ahead: VecDeque<Stored>,
+    ahead: VecDeque<StoredMessage>,
     /// Items of drafts to return next.
     pieces: VecDeque<Item>,
     /// Drafts that were open at the last look, whose end was not returned yet.
-    met: Vec<Met>,
+    seen: Vec<SeenDraft>,
     /// Drafts that have ended.
-    closing: Vec<Closing>,
+    closing: Vec<EndedDraft>,
     is_caught_up: bool,
     following: Option<Following>,
     /// A request to the archive, and the refusal to return if the archive does not have the
     /// messages.
-    reading: Option<(Reading, ConversationError)>,
+    reading: Option<(ArchiveRead, ConversationError)>,
     /// A read from the disk in progress.
     loading: Option<Pending<Vec<Record>>>,
 }
 
 /// An open draft that the watcher has seen, whether or not chunks of it were returned.
-struct Met {
+struct SeenDraft {
     draft: u64,
     /// The id of the message that the draft becomes.
     id: Arc<str>,
@@ -122,7 +122,7 @@ struct Met {
 }
 
 /// A draft that has ended; its end was not returned yet.
-struct Closing {
+struct EndedDraft {
     draft: u64,
     /// The newest message when the draft was found to have ended: the draft's message is not after
     /// it.
@@ -167,7 +167,7 @@ impl Conversations {
                 position,
                 ahead: VecDeque::new(),
                 pieces: VecDeque::new(),
-                met: Vec::new(),
+                seen: Vec::new(),
                 closing: Vec::new(),
                 is_caught_up: false,
                 following: None,
@@ -178,7 +178,7 @@ impl Conversations {
     }
 }
 
-impl Met {
+impl SeenDraft {
     /// Returns the item of the request to stop, once.
     fn stop(&mut self) -> Option<Item> {
         let is_news = !self.is_told && self.is_stopped.load(Ordering::Relaxed);
@@ -363,8 +363,8 @@ impl Watch {
                 }
             }
             let (draft, id) = (open.number, &open.id);
-            if !self.met.iter().any(|met| met.draft == draft) {
-                self.met.push(Met {
+            if !self.seen.iter().any(|seen| seen.draft == draft) {
+                self.seen.push(SeenDraft {
                     draft,
                     id: id.clone(),
                     is_stopped: open.is_stopped.clone(),
@@ -387,7 +387,7 @@ impl Watch {
             }
         }
         self.pieces
-            .extend(self.met.iter_mut().filter_map(Met::stop));
+            .extend(self.seen.iter_mut().filter_map(SeenDraft::stop));
         let is_something = !self.pieces.is_empty() || self.next_closed().is_some();
         if !is_something {
             room.watching.insert(self.number, waker.clone());
@@ -399,22 +399,22 @@ impl Watch {
     /// draft ended at once.
     fn look_at_ended(&mut self, room: &Room) {
         let is_open = |draft| room.drafts.iter().any(|open| open.number == draft);
-        let over = |met: &mut Met| !is_open(met.draft);
-        let ended = self.met.extract_if(.., over).map(|mut met| {
-            self.pieces.extend(met.stop());
-            met
+        let over = |seen: &mut SeenDraft| !is_open(seen.draft);
+        let ended = self.seen.extract_if(.., over).map(|mut seen| {
+            self.pieces.extend(seen.stop());
+            seen
         });
-        let ended: Vec<Met> = ended.collect();
-        let told = ended.iter().filter(|met| met.is_told);
-        let mut over: Vec<_> = told.map(|met| met.draft).collect();
+        let ended: Vec<SeenDraft> = ended.collect();
+        let told = ended.iter().filter(|seen| seen.is_told);
+        let mut over: Vec<_> = told.map(|seen| seen.draft).collect();
         let shown = self.position.drafts.iter().map(|seen| seen.draft);
         over.extend(shown.filter(|draft| !is_open(*draft)));
         let head = room.engine.head();
         for draft in over {
             if !self.closing.iter().any(|it| it.draft == draft) {
-                let met = ended.iter().find(|met| met.draft == draft);
-                let last = met.and_then(|met| met.last.get().cloned());
-                self.closing.push(Closing { draft, head, last });
+                let seen = ended.iter().find(|seen| seen.draft == draft);
+                let last = seen.and_then(|seen| seen.last.get().cloned());
+                self.closing.push(EndedDraft { draft, head, last });
             }
         }
     }
@@ -440,14 +440,14 @@ impl Conversations {
 
 /// Copies the records to memory of their own, because a slow watcher must not hold the large
 /// blocks.
-fn compact(records: &[Record], place: MessageLocation) -> VecDeque<Stored> {
+fn compact(records: &[Record], place: MessageLocation) -> VecDeque<StoredMessage> {
     let size = records.iter().map(|it| it.payload.len()).sum();
     let mut all = Vec::with_capacity(size);
     for record in records {
         all.extend_from_slice(&record.payload);
     }
     let mut rest = Bytes::from(all);
-    let stored = records.iter().map(|record| Stored {
+    let stored = records.iter().map(|record| StoredMessage {
         seq: place.seq(record.offset),
         at_ms: record.time_ms,
         record: rest.split_to(record.payload.len()),

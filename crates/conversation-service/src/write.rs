@@ -49,7 +49,7 @@ thread_local! {
 
 /// The end of a draft, written with its message.
 #[derive(Clone, Copy)]
-pub(super) struct Ending {
+pub(super) struct DraftEnd {
     /// The draft's number.
     pub(super) number: u64,
     pub(super) status: Status,
@@ -59,8 +59,8 @@ pub(super) struct Ending {
 
 /// Records that are written with messages, under their guard.
 #[derive(Default)]
-pub(super) struct Accompanying {
-    pub(super) ending: Option<Ending>,
+pub(super) struct ExtraRecords {
+    pub(super) ending: Option<DraftEnd>,
     /// The change of the answering agent's read mark.
     pub(super) mark: Option<Update>,
 }
@@ -101,10 +101,10 @@ impl Conversations {
         location: Location,
         said: impl Iterator<Item = AppendedMessage<'b>>,
         scratch: &mut Scratch,
-        ending: Option<Ending>,
+        ending: Option<DraftEnd>,
     ) -> Result<Ticket, ConversationError> {
-        let beside = Accompanying { ending, mark: None };
-        self.write_with(guard, room, location, said, scratch, beside)
+        let extra = ExtraRecords { ending, mark: None };
+        self.write_with(guard, room, location, said, scratch, extra)
     }
 
     /// Like [`Conversations::write_all`], with accompanying records.
@@ -115,13 +115,13 @@ impl Conversations {
         location: Location,
         said: impl Iterator<Item = AppendedMessage<'b>>,
         scratch: &mut Scratch,
-        beside: Accompanying,
+        extra: ExtraRecords,
     ) -> Result<Ticket, ConversationError> {
         let refused = |error| ConversationError::from(self.store.append_error(error));
         let Location { shard, stream } = location;
         let events = room.events.unwrap_or(stream);
         let count = scratch.ends.len();
-        let (mark_size, mark_count) = mark_size(beside.mark.as_ref());
+        let (mark_size, mark_count) = mark_size(extra.mark.as_ref());
         let size = scratch.bytes.len() + (count + 1) * EVENT_SIZE + ENDING_SIZE + mark_size;
         // The end of a draft, and a mark.
         let records = 2 * count + 2 + mark_count;
@@ -144,7 +144,7 @@ impl Conversations {
             room.engine.appended(said.id, said.role, said.tokens);
             begin = *end;
         }
-        if let Some(Ending { number, status, .. }) = beside.ending {
+        if let Some(DraftEnd { number, status, .. }) = extra.ending {
             let close = DraftClose {
                 draft: number,
                 status,
@@ -153,7 +153,7 @@ impl Conversations {
             let closed = self.rooms.log_close(&mut guard, shard, &close);
             closed.map_err(refused)?;
         }
-        if let Some(update) = beside.mark {
+        if let Some(update) = extra.mark {
             let written = self.write_mark(&mut guard, location, events, &update);
             ticket = written.map_err(refused)?.unwrap_or(ticket);
             room.engine.changed(update);

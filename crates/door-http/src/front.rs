@@ -17,8 +17,9 @@ use bytes::{Buf, BytesMut};
 use http_api::reply::{Reply, push_number};
 use http_api::time::push_http_date;
 use http_api::{FastPath, Handle, Verdict, Version};
+use platform::Durable;
 pub(super) use prefixed::Prefixed;
-use quota_service::{Desk, Durable};
+use quota_service::Desk;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use access::Principal;
 use kafka::ErrorCode;
-use quota_service::Durable;
+use platform::Durable;
 
 use super::client::Client;
 use super::errors::Failed;

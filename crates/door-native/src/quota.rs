@@ -16,10 +16,9 @@ use std::time::Duration;
 use access::Principal;
 use model::ErrorCode;
 use node::{Ticket, Turn};
-use quota_service::{
-    Cost, Desk, Durable, HoldId, Parked, Requester, SettleOutcome, Settled, Subject, Take,
-    TakeProgress, Unit,
-};
+use platform::Durable;
+use quota::{Cost, HoldId, Settled, Subject, Unit};
+use quota_service::{Desk, Requester, SettleOutcome, Take, TakeProgress, WaitingTake};
 use wire::{Costs, Settle, TAKES_MAX, Takes};
 
 use super::answers::{self, Answers};
@@ -137,7 +136,7 @@ impl Quota {
         answers: &mut Answers,
         tag: Ticket,
         durable: Option<Durable>,
-        later: Vec<(usize, Parked)>,
+        later: Vec<(usize, WaitingTake)>,
         is_asking: bool,
     ) {
         let frame = Frame::new(std::mem::take(&mut self.answer), durable, later);
@@ -189,7 +188,7 @@ impl Quota {
         self.send(answers, tag, settling.durable);
     }
 
-    /// Answers the standing of a subject's limits.
+    /// Answers the state of a subject's limits.
     pub(super) fn peek(&mut self, answers: &mut Answers, tag: Ticket, subject: &str) {
         match Subject::parse(subject) {
             Err(error) => {
@@ -200,7 +199,7 @@ impl Quota {
                 match self.node.quotas().peek(&mut self.desk, &subject) {
                     Some(parked) => self.park(answers, tag, None, vec![(0, parked)], true),
                     None => {
-                        self.answer.put_standings(&self.desk);
+                        self.answer.put_limit_states(&self.desk);
                         self.reply(answers, tag, None);
                     }
                 }
@@ -259,7 +258,7 @@ enum Decided {
     /// The outcome is in the answer, to be sent when this is durable.
     Now(Option<Durable>),
     /// The outcome is known when this has finished.
-    Later(Parked),
+    Later(WaitingTake),
 }
 
 fn check(takes: &Takes<'_>) -> Result<(), (ErrorCode, &'static str)> {

@@ -277,7 +277,7 @@ impl Requests {
         self.quota.settle(&mut self.answers, tag, settle);
     }
 
-    /// Answers the standing of a subject's limits.
+    /// Answers the state of a subject's limits.
     pub(super) fn peek(&mut self, tag: Ticket, subject: &str) {
         self.quota.peek(&mut self.answers, tag, subject);
     }

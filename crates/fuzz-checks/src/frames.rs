@@ -100,7 +100,7 @@ fn outcomes(payload: &[u8]) -> String {
             Outcome::Admitted(admitted) => {
                 assert!(
                     admitted
-                        .standings()
+                        .limit_states()
                         .all(|one| usize::from(one.limit) < limits)
                 );
             }

@@ -6,7 +6,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use door::{Pass, Refused, Role};
 use model::{ErrorCode, Name};
-use quota_service::{By, Durable, HaltNotice, Requester, Unit};
+use platform::Durable;
+use quota::Unit;
+use quota_service::{By, HaltNotice, Requester};
 
 use crate::problem::Problem;
 

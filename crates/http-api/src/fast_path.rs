@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use quota_service::{Desk, Durable};
+use platform::Durable;
+use quota_service::Desk;
 
 use crate::reply::Reply;
 

@@ -5,8 +5,6 @@ use axum::response::{IntoResponse, Response};
 use conversation_service::ConversationError;
 use model::ErrorCode;
 use serde_json::{Map, Value};
-use views::ViewsError;
-use webhooks::WebhookError;
 
 /// An error with its HTTP status and Telpher's code.
 #[derive(Debug)]
@@ -114,18 +112,6 @@ impl From<ConversationError> for Problem {
             }
         }
         problem
-    }
-}
-
-impl From<ViewsError> for Problem {
-    fn from(error: ViewsError) -> Self {
-        Self::of(error.code(), error.to_string())
-    }
-}
-
-impl From<WebhookError> for Problem {
-    fn from(error: WebhookError) -> Self {
-        Self::of(error.code(), error.to_string())
     }
 }
 

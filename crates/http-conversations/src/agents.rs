@@ -20,7 +20,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use webhooks::{AgentView, DeadView, WebhookError, WebhookTarget, Webhooks};
 
-use super::append::{answered, json, json_bytes};
+use super::append::{json, json_bytes, within_limit};
 use super::list::InNamespace;
 use super::outgoing::{push, push_json, push_member};
 use super::place::{Conversation, params};
@@ -55,6 +55,10 @@ fn of(shared: &Shared) -> Result<&Webhooks, Problem> {
         let detail = "this node does not call agents";
         Problem::of(ErrorCode::Unsupported, detail)
     })
+}
+
+fn problem(error: WebhookError) -> Problem {
+    Problem::of(error.code(), error.to_string())
 }
 
 /// An agent with its settings and state.
@@ -152,8 +156,9 @@ pub(super) async fn list(
     InNamespace(namespace): InNamespace,
 ) -> Result<Response, Problem> {
     off_thread(move || {
+        let agents = of(&shared)?.list(&namespace).map_err(problem)?;
         let mut out = b"{\"agents\":[".to_vec();
-        for (index, view) in of(&shared)?.list(&namespace)?.iter().enumerate() {
+        for (index, view) in agents.iter().enumerate() {
             if index > 0 {
                 push(&mut out, b",");
             }
@@ -180,7 +185,8 @@ pub(super) async fn get(
 ) -> Result<Response, Problem> {
     off_thread(move || {
         let mut out = Vec::new();
-        push_agent(&mut out, &of(&shared)?.get(&name)?);
+        let agent = of(&shared)?.get(&name).map_err(problem)?;
+        push_agent(&mut out, &agent);
         Ok(json_bytes(out))
     })
     .await
@@ -214,13 +220,15 @@ pub(super) async fn put(
         let (shared, name) = (shared.clone(), name.clone());
         move || put_document(of(&shared)?, &name, document)
     };
-    let is_new = answered(off_thread(putting).await?).await?;
+    let pending = off_thread(putting).await?;
+    let is_new = within_limit(async { pending.await.map_err(problem) }).await?;
     let status = match is_new {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     };
     let mut out = Vec::new();
-    push_agent(&mut out, &of(&shared)?.get(&name)?);
+    let agent = of(&shared)?.get(&name).map_err(problem)?;
+    push_agent(&mut out, &agent);
     Ok((status, json_bytes(out)).into_response())
 }
 
@@ -233,12 +241,12 @@ fn put_document(
     let before = match webhooks.get(name) {
         Ok(view) => Some(view),
         Err(refusal) if refusal.code() == ErrorCode::NotFound => None,
-        Err(refusal) => return Err(refusal.into()),
+        Err(refusal) => return Err(problem(refusal)),
     };
     let known = before.as_ref().map(|it| it.schedule);
     let schedule = document.schedule(known.unwrap_or_default())?;
     let settings = document.settings(name, before.as_ref().map(|it| &*it.settings))?;
-    Ok(webhooks.put(name, settings, schedule)?)
+    webhooks.put(name, settings, schedule).map_err(problem)
 }
 
 /// Delete an agent. It is no longer called, and its settings are removed from disk.
@@ -257,8 +265,9 @@ pub(super) async fn delete(
     client: Client,
 ) -> Result<Response, Problem> {
     client.check(&name)?;
-    let deleting = move || Ok(of(&shared)?.delete(&name)?);
-    answered(off_thread(deleting).await?).await?;
+    let deleting = move || of(&shared)?.delete(&name).map_err(problem);
+    let pending = off_thread(deleting).await?;
+    within_limit(async { pending.await.map_err(problem) }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -298,7 +307,7 @@ pub(super) async fn dead(
     AgentName(name): AgentName,
 ) -> Result<Response, Problem> {
     off_thread(move || {
-        let dead = of(&shared)?.dead(&name)?;
+        let dead = of(&shared)?.dead(&name).map_err(problem)?;
         Ok(json(&DeadLettersDocument {
             dead: dead.into_iter().map(dead_document).collect(),
         }))
@@ -345,7 +354,8 @@ pub(super) async fn retry(
     client: Client,
 ) -> Result<Response, Problem> {
     client.check(&name)?;
-    off_thread(move || Ok(of(&shared)?.retry(&name, &conversation)?)).await?;
+    let retry = move || of(&shared)?.retry(&name, &conversation).map_err(problem);
+    off_thread(retry).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
@@ -369,6 +379,7 @@ pub(super) async fn discard(
     client: Client,
 ) -> Result<Response, Problem> {
     client.check(&name)?;
-    off_thread(move || Ok(of(&shared)?.discard(&name, &conversation)?)).await?;
+    let discard = move || of(&shared)?.discard(&name, &conversation).map_err(problem);
+    off_thread(discard).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -13,7 +13,7 @@ use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use conversation_service::{DraftWriter, Finished, NewDraft, Status};
+use conversation_service::{DraftResult, DraftWriter, NewDraft, Status};
 use futures_util::Stream;
 use http_api::Problem;
 use http_api::body;
@@ -129,7 +129,7 @@ pub(super) async fn stream(
         }
         problem => problem,
     };
-    let finished = Finished {
+    let finished = DraftResult {
         status,
         tokens: author.tokens,
         assembled: &answer.assembly.message().into(),

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use conversation_service::{Appended, Batch, NewMessage, Pending};
 use http_api::{Client, Problem, Shared, body, off_thread};
 use model::{ErrorCode, Name};
-use quota_service::{Durable, Unconfirmed};
+use platform::{Durable, Unconfirmed};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -141,7 +141,7 @@ pub(super) async fn append(
     let charged = client.charge_bytes(&shared.node, batch.size() as u64)?;
     let pending = match conversations.append_at_once(&name, batch)? {
         Some(pending) => pending,
-        None => elsewhere(&shared, name, &headers, body.clone()).await?,
+        None => append_off_thread(&shared, name, &headers, body.clone()).await?,
     };
     let appended = charged_and_answered(charged, pending).await?;
     let status = if appended.deduplicated == messages.len() {
@@ -159,7 +159,7 @@ pub(super) async fn append(
 }
 
 /// Appends on a blocking thread, after reading from disk what the decision needs.
-async fn elsewhere(
+async fn append_off_thread(
     shared: &Shared,
     name: Name,
     headers: &HeaderMap,
@@ -201,7 +201,14 @@ where
         }
         Ok(outcome)
     };
-    match tokio::time::timeout(ANSWER_LIMIT, both).await {
+    within_limit(both).await
+}
+
+/// Waits for the outcome of a write, for a limited time.
+pub(super) async fn within_limit<T>(
+    outcome: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    match tokio::time::timeout(ANSWER_LIMIT, outcome).await {
         Ok(outcome) => outcome,
         Err(_) => {
             let limit = ANSWER_LIMIT.as_secs();

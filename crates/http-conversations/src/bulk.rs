@@ -27,7 +27,7 @@ use utoipa::ToSchema;
 use views::{Cursor, ListQuery};
 
 use super::append::{answered, json};
-use super::list::{InNamespace, Paging, Words, id, views};
+use super::list::{InNamespace, Paging, Words, id, views, views_problem};
 use super::place::{loaded, of};
 use super::state::{Merge, apply};
 use super::summary::SummaryDocument;
@@ -134,15 +134,14 @@ impl Walk {
     }
 
     fn find_here(mut self) -> Result<Self, Problem> {
-        let listing = views(&self.shared)?.list(
-            &self.namespace,
-            ListQuery {
-                labels: &self.paging.labels,
-                archived: self.paging.archived,
-                after: self.paging.after,
-                limit: CHUNK,
-            },
-        )?;
+        let query = ListQuery {
+            labels: &self.paging.labels,
+            archived: self.paging.archived,
+            after: self.paging.after,
+            limit: CHUNK,
+        };
+        let listing = views(&self.shared)?.list(&self.namespace, query);
+        let listing = listing.map_err(views_problem)?;
         self.names = listing
             .conversations
             .into_iter()

@@ -1,6 +1,6 @@
 //! Events of conversations as records of a topic: one JSON object per event.
 
-use conversation_service::feed::{Happened, Row};
+use conversation_service::feed::{EventContent, Row};
 use conversation_service::{Lifecycle, MessageView};
 use node::EventEncoder;
 
@@ -13,16 +13,16 @@ pub struct EventJson;
 impl EventEncoder for EventJson {
     fn encode(&self, conversation: &str, row: &Row, out: &mut Vec<u8>) {
         let kind = match &row.happened {
-            Happened::Message { .. } => "message",
-            Happened::State(_) => "state",
-            Happened::Erased => "erased",
+            EventContent::Message { .. } => "message",
+            EventContent::State(_) => "state",
+            EventContent::Erased => "erased",
         };
         push(out, b"{\"event\":");
         push_text(out, kind);
         push(out, b",\"conversation\":");
         push_text(out, conversation);
         match &row.happened {
-            Happened::Message { seq, record } => match MessageView::decode(record) {
+            EventContent::Message { seq, record } => match MessageView::decode(record) {
                 Ok(view) => {
                     push(out, b",\"message\":");
                     push_message(out, *seq, row.at_ms, &view);
@@ -34,7 +34,7 @@ impl EventEncoder for EventJson {
                     push_number(out, *seq);
                 }
             },
-            Happened::State(state) => {
+            EventContent::State(state) => {
                 push(out, b",\"version\":");
                 push_number(out, state.version);
                 push(out, b",\"archived\":");
@@ -43,7 +43,7 @@ impl EventEncoder for EventJson {
                 push(out, b",\"metadata\":");
                 push_metadata(out, &state.metadata);
             }
-            Happened::Erased => {}
+            EventContent::Erased => {}
         }
         push(out, b"}");
     }

@@ -17,7 +17,9 @@ use utoipa::ToSchema;
 use views::{Changed, Inbox, InboxQuery, InboxWatch, Last, Line};
 
 use super::append::json_bytes;
-use super::list::{InNamespace, Paging, PagingDocument, Words, id, push_next, views};
+use super::list::{
+    InNamespace, Paging, PagingDocument, Words, id, push_next, views, views_problem,
+};
 use super::outgoing::{push, push_author, push_number, push_text};
 use super::read::wants_events;
 
@@ -136,7 +138,8 @@ impl InboxRequest {
             after: self.paging.after,
             limit: self.paging.limit,
         };
-        Ok(views(&self.shared)?.inbox(&self.namespace, query)?)
+        let inbox = views(&self.shared)?.inbox(&self.namespace, query);
+        inbox.map_err(views_problem)
     }
 }
 
@@ -162,7 +165,8 @@ fn follow(asked: InboxRequest) -> Result<Response, Problem> {
         let detail = "an event stream has the whole inbox: it does not accept `after` and `unread`";
         return Err(Problem::invalid(detail));
     }
-    let watch = views(&asked.shared)?.watch_inbox(&asked.namespace, &asked.who)?;
+    let watch = views(&asked.shared)?.watch_inbox(&asked.namespace, &asked.who);
+    let watch = watch.map_err(views_problem)?;
     let events = Events {
         asked,
         watch,
@@ -224,7 +228,7 @@ impl Events {
     }
 
     fn push_changes(&mut self, out: &mut Vec<u8>) -> Result<(), Problem> {
-        for changed in self.watch.take()? {
+        for changed in self.watch.take().map_err(views_problem)? {
             match changed {
                 Changed::Line(line) => push_event(out, "line", |out| push_line(out, &line)),
                 Changed::Gone(name) => push_event(out, "gone", |out| {

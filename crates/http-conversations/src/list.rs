@@ -10,7 +10,7 @@ use http_api::{Problem, Shared, body, off_thread};
 use model::{ErrorCode, Name};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
-use views::{Archived, Cursor, ListQuery, Listed, Listing, Views};
+use views::{Archived, Cursor, ListQuery, Listed, Listing, Views, ViewsError};
 
 use super::append::json_bytes;
 use super::outgoing::{push, push_metadata, push_number, push_text};
@@ -54,6 +54,11 @@ pub(super) fn views(shared: &Shared) -> Result<&Views, Problem> {
         let detail = "this node has no views of conversations";
         Problem::of(ErrorCode::Unsupported, detail)
     })
+}
+
+/// Converts an error of the views.
+pub(super) fn views_problem(error: ViewsError) -> Problem {
+    Problem::of(error.code(), error.to_string())
 }
 
 /// Query parameters of a page.
@@ -230,16 +235,14 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let paging = Paging::read(&uri, Words::Metadata)?;
     off_thread(move || {
-        let listing = views(&shared)?.list(
-            &namespace,
-            ListQuery {
-                labels: &paging.labels,
-                archived: paging.archived,
-                after: paging.after,
-                limit: paging.limit,
-            },
-        )?;
-        Ok(json_bytes(render(&listing)))
+        let query = ListQuery {
+            labels: &paging.labels,
+            archived: paging.archived,
+            after: paging.after,
+            limit: paging.limit,
+        };
+        let listing = views(&shared)?.list(&namespace, query);
+        Ok(json_bytes(render(&listing.map_err(views_problem)?)))
     })
     .await
 }

@@ -26,7 +26,7 @@ use http_api::Client;
 use http_api::Problem;
 use http_api::Shared;
 use model::ErrorCode;
-use quota_service::Durable;
+use platform::Durable;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};
@@ -134,7 +134,7 @@ struct Socket {
     client: Client,
     stream: WebSocket,
     appends: AnswerQueue<Waiting>,
-    elsewhere: Option<DeferredCommand>,
+    deferred: Option<DeferredCommand>,
     watches: Watches,
     ping: Pin<Box<Sleep>>,
     /// Ends when the client's pass is revoked.
@@ -169,7 +169,7 @@ impl Socket {
             client,
             stream,
             appends: AnswerQueue::new(BOUND),
-            elsewhere: None,
+            deferred: None,
             watches: Watches::default(),
             ping: Box::pin(tokio::time::sleep(PING_INTERVAL)),
             is_dirty: false,
@@ -239,19 +239,19 @@ impl Socket {
 
     /// Reads and executes the next command.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            let Poll::Ready(fetched) = Pin::new(&mut elsewhere.fetching).poll(cx) else {
+        if let Some(deferred) = &mut self.deferred {
+            let Poll::Ready(fetched) = Pin::new(&mut deferred.fetching).poll(cx) else {
                 return Ok(false);
             };
-            let command = std::mem::take(&mut elsewhere.command);
-            let charged = elsewhere.charged.take();
-            self.elsewhere = None;
+            let command = std::mem::take(&mut deferred.command);
+            let charged = deferred.charged.take();
+            self.deferred = None;
             return match fetched {
                 Ok(Some(Outcome::Append(waiting))) => {
                     self.appends.push(Waiting { charged, ..waiting }, 0);
                     Ok(true)
                 }
-                Ok(Some(outcome)) => self.told(outcome, &command),
+                Ok(Some(outcome)) => self.finish(outcome, &command),
                 Ok(None) => self.command(command),
                 Err(_) => Err(ConnectionEnd),
             };
@@ -295,15 +295,15 @@ impl Socket {
 
     fn command(&mut self, json: Bytes) -> Result<bool, ConnectionEnd> {
         let outcome = command::run(&self.shared, &self.client, &mut self.watches, &json);
-        self.told(outcome, &json)
+        self.finish(outcome, &json)
     }
 
-    fn told(&mut self, outcome: Outcome, json: &Bytes) -> Result<bool, ConnectionEnd> {
+    fn finish(&mut self, outcome: Outcome, json: &Bytes) -> Result<bool, ConnectionEnd> {
         match outcome {
             Outcome::Append(waiting) => self.appends.push(waiting, 0),
-            Outcome::Elsewhere { charged } => {
+            Outcome::NeedsDisk { charged } => {
                 let (shared, command) = (self.shared.clone(), json.clone());
-                self.elsewhere = Some(DeferredCommand {
+                self.deferred = Some(DeferredCommand {
                     command: json.clone(),
                     charged,
                     fetching: tokio::task::spawn_blocking(move || {

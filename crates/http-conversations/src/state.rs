@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use conversation_service::{Change, Changed, Conversations, Lifecycle, Settings, View};
+use conversation_service::{Change, ChangeResult, Conversations, Lifecycle, Settings, View};
 use http_api::body::{self, wrong_at};
 use http_api::time::push_rfc3339;
 use http_api::{Client, Problem, Shared};
@@ -273,7 +273,7 @@ pub(super) async fn apply(
     expect: Option<u64>,
     json: &[u8],
     merge: Merge,
-) -> Result<Changed, Problem> {
+) -> Result<ChangeResult, Problem> {
     let document: SettingsDocument<'_> = body::parse(json)?;
     let metadata = match document.metadata {
         Some(_) => {
@@ -293,7 +293,7 @@ async fn put_document(
     document: &SettingsDocument<'_>,
     metadata: Option<&str>,
     merge: Merge,
-) -> Result<Changed, Problem> {
+) -> Result<ChangeResult, Problem> {
     for _ in 0..ATTEMPTS {
         let before = match conversations.get(name) {
             Ok(pending) => Some(answered(pending).await?),

@@ -17,7 +17,7 @@ use http_api::{Client, Problem, Shared, body, off_thread};
 use http_body::Frame;
 use message_json::chunks::Framing;
 use model::Name;
-use quota_service::Durable;
+use platform::Durable;
 use serde::Serialize;
 use utoipa::ToSchema;
 

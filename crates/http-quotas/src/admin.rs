@@ -14,7 +14,8 @@ use http_api::body::{self, wrong_at};
 use http_api::time::{parse_rfc3339, push_rfc3339};
 use model::ErrorCode;
 use model::duration;
-use quota_service::{AdminError, Applied, ChangeError, Prefix, Subject, parse_factor};
+use quota::{AdminError, Prefix, Subject};
+use quota_service::{AppliedChange, ChangeError, parse_factor};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -195,14 +196,14 @@ pub(super) async fn reset(
         (Some(subject), None, None) => {
             let subject = Subject::parse(subject);
             let subject = subject.map_err(|error| wrong_at("subject", &error.to_string()))?;
-            let there = quotas.reset_there(&subject).await;
-            there.map_err(|away| refused(away.into()))?;
+            let in_store = quotas.reset_in_store(&subject).await;
+            in_store.map_err(|error| refused(error.into()))?;
             applied(quotas.reset(&subject, by)).await
         }
         (None, Some(limit), Some(name)) => {
             let prefix = prefix(name)?;
-            let there = quotas.reset_bucket_there(limit, prefix).await;
-            there.map_err(refused)?;
+            let in_store = quotas.reset_bucket_in_store(limit, prefix).await;
+            in_store.map_err(refused)?;
             applied(quotas.reset_bucket(limit, prefix, by)).await
         }
         _ => {
@@ -214,8 +215,10 @@ pub(super) async fn reset(
 
 /// Answers a change when it is on disk. `here_alone` says that other nodes which share the buckets
 /// do not get the change.
-pub(super) async fn applied(change: Result<Applied, ChangeError>) -> Result<Json<Value>, Problem> {
-    let Applied {
+pub(super) async fn applied(
+    change: Result<AppliedChange, ChangeError>,
+) -> Result<Json<Value>, Problem> {
+    let AppliedChange {
         version,
         durable,
         is_here_alone,
@@ -249,7 +252,7 @@ pub(super) fn refused(error: ChangeError) -> Problem {
             Problem::invalid(detail)
         }
         ChangeError::Apart { .. } => Problem::of(ErrorCode::Unsupported, detail),
-        ChangeError::StoreUnavailable(away) if away.may_be_done => {
+        ChangeError::StoreUnavailable(error) if error.may_be_done => {
             Problem::of(ErrorCode::Unconfirmed, detail)
         }
         ChangeError::StoreUnavailable(_) | ChangeError::Append(_) => {

@@ -10,7 +10,8 @@ use std::io::Write;
 use axum::http::StatusCode;
 use http_api::reply::{JSON, PROBLEM, Reply, push_number};
 use model::ErrorCode;
-use quota_service::{DecidedTake, Denial, Desk, HoldId, LimitState, Outcome, Refused};
+use quota::{HoldId, LimitState, Refused};
+use quota_service::{DecidedTake, Denial, Desk, Outcome};
 
 use super::fields;
 
@@ -28,26 +29,26 @@ pub(super) fn push_reply(reply: &mut Reply, desk: &Desk, taken: &DecidedTake) {
         PROBLEM
     };
     reply.clear(status, content_type);
-    let (standing, retry_ns) = match &taken.outcome {
+    let (state, retry_ns) = match &taken.outcome {
         Outcome::Denied(denial) => {
             let retry_ns = denial.retry_after_ns;
             if let Some(retry_ns) = retry_ns {
                 reply.number("Retry-After", retry_ns.div_ceil(fields::SECOND_NS));
             }
-            let mut standings = desk.standings();
+            let mut states = desk.limit_states();
             (
-                standings.find(|it| it.limit.name == denial.limit.name),
+                states.find(|it| it.limit.name == denial.limit.name),
                 retry_ns,
             )
         }
-        Outcome::Admitted { .. } => (fields::tightest(desk.standings()), None),
+        Outcome::Admitted { .. } => (fields::tightest(desk.limit_states()), None),
         Outcome::Halted { .. }
         | Outcome::Refused(_)
         | Outcome::Unavailable { .. }
         | Outcome::Unconfirmed { .. } => (None, None),
     };
-    if let Some(standing) = &standing {
-        fields::push(reply, standing, retry_ns, desk.now_ns());
+    if let Some(state) = &state {
+        fields::push(reply, state, retry_ns, desk.now_ns());
     }
     push(&mut reply.body, desk, taken);
 }
@@ -69,7 +70,7 @@ pub(super) fn push(out: &mut Vec<u8>, desk: &Desk, taken: &DecidedTake) {
             if *is_repeat {
                 out.extend_from_slice(br#","repeated":true"#);
             }
-            push_standings(out, desk.standings(), desk.now_ns());
+            push_limit_states(out, desk.limit_states(), desk.now_ns());
         }
         Outcome::Denied(denial) => {
             let code = match status {
@@ -94,10 +95,10 @@ pub(super) fn push(out: &mut Vec<u8>, desk: &Desk, taken: &DecidedTake) {
                 need,
             } = refused
             {
-                let mut standings = desk.standings();
-                if let Some(standing) = standings.find(|it| it.id == *limit) {
+                let mut states = desk.limit_states();
+                if let Some(state) = states.find(|it| it.id == *limit) {
                     out.extend_from_slice(br#","limit":"#);
-                    push_text(out, &standing.limit.name);
+                    push_text(out, &state.limit.name);
                 }
                 put(out, format_args!(r#","capacity":{capacity},"need":{need}"#));
             }
@@ -183,33 +184,33 @@ fn push_denial(out: &mut Vec<u8>, denial: &Denial) {
 }
 
 /// Appends `,"limits":[…]`.
-pub(super) fn push_standings<'a>(
+pub(super) fn push_limit_states<'a>(
     out: &mut Vec<u8>,
-    standings: impl Iterator<Item = LimitState<'a>>,
+    states: impl Iterator<Item = LimitState<'a>>,
     now_ns: u64,
 ) {
     out.extend_from_slice(br#","limits":["#);
-    for (index, standing) in standings.enumerate() {
+    for (index, state) in states.enumerate() {
         if index > 0 {
             out.push(b',');
         }
         out.extend_from_slice(br#"{"name":"#);
-        push_text(out, &standing.limit.name);
+        push_text(out, &state.limit.name);
         out.extend_from_slice(br#","unit":""#);
-        out.extend_from_slice(standing.limit.unit.as_str().as_bytes());
+        out.extend_from_slice(state.limit.unit.as_str().as_bytes());
         out.extend_from_slice(br#"","remaining":"#);
-        push_number(out, standing.have);
+        push_number(out, state.have);
         out.extend_from_slice(br#","capacity":"#);
-        push_number(out, standing.capacity);
+        push_number(out, state.capacity);
         out.extend_from_slice(br#","reset_ms":"#);
-        match standing.reset_ns {
+        match state.reset_ns {
             Some(reset_ns) => push_number(out, reset_ns.saturating_sub(now_ns).div_ceil(NS_PER_MS)),
             None => out.extend_from_slice(b"null"),
         }
-        if standing.shadowed.is_some() {
+        if state.shadowed.is_some() {
             out.extend_from_slice(br#","would_deny":true"#);
         }
-        if standing.is_shared {
+        if state.is_shared {
             out.extend_from_slice(br#","shared":true"#);
         }
         out.push(b'}');

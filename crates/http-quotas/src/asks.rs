@@ -5,12 +5,12 @@ use std::future::{Future, poll_fn};
 use std::task::Poll;
 use std::time::Duration;
 
-use quota_service::{Attempt, DecidedTake, Desk, Parked};
+use quota_service::{Attempt, DecidedTake, Desk, WaitingTake};
 use tokio::time::Instant;
 
 /// Waits until a take is decided. If the client disconnects meanwhile, an undecided take is
 /// withdrawn.
-pub(super) async fn decided(parked: Parked, desk: &mut Desk) -> DecidedTake {
+pub(super) async fn decided(parked: WaitingTake, desk: &mut Desk) -> DecidedTake {
     let mut taken = None;
     all_decided(vec![((), parked)], desk, |(), _, it| taken = Some(it)).await;
     match taken {
@@ -21,7 +21,7 @@ pub(super) async fn decided(parked: Parked, desk: &mut Desk) -> DecidedTake {
 
 /// Waits until all takes are decided; calls `each` with every result as it arrives.
 pub(super) async fn all_decided<P: Copy>(
-    mut parked: Vec<(P, Parked)>,
+    mut parked: Vec<(P, WaitingTake)>,
     desk: &mut Desk,
     mut each: impl FnMut(P, &Desk, DecidedTake),
 ) {

@@ -35,10 +35,9 @@ use http_api::{
     FastPath, FastRequest, Later, Method, Peer, Problem, Routes, Verdict, bearer_of, body,
     unauthenticated,
 };
-use quota_service::{
-    DecidedTake, Denial, Desk, Durable, LimitState, Outcome, Refused, Subject, Take, TakeProgress,
-    Unit,
-};
+use platform::Durable;
+use quota::{LimitState, Refused, Subject, Unit};
+use quota_service::{DecidedTake, Denial, Desk, Outcome, Take, TakeProgress};
 use request::{Ask, Wrong};
 use serde_json::json;
 
@@ -209,7 +208,7 @@ impl Limiter {
 
     fn health(&self, reply: &mut Reply) {
         let now_ms = self.now_ns() / 1_000_000;
-        let store = self.node.quotas().elsewhere();
+        let store = self.node.quotas().shared_store_view();
         let redis = match store.map(|view| view.store.is_connected) {
             None => "embedded",
             Some(true) => "connected",
@@ -303,13 +302,13 @@ impl Limiter {
 fn tell(desk: &Desk, ask: &Ask, taken: &DecidedTake, reply: &mut Reply) {
     let now_ns = desk.now_ns();
     let now_s = now_ns / SECOND_NS;
-    let standing = of_requests(desk);
-    match (&taken.outcome, &standing) {
-        (Outcome::Admitted { .. }, Some(standing)) => {
+    let state = of_requests(desk);
+    match (&taken.outcome, &state) {
+        (Outcome::Admitted { .. }, Some(state)) => {
             reply.clear(StatusCode::OK, JSON);
-            limits(reply, standing.capacity, fields::remaining(standing), now_s);
-            fields::push(reply, standing, None, now_ns);
-            bodies::admitted(&mut reply.body, ask.tokens, standing);
+            limits(reply, state.capacity, fields::remaining(state), now_s);
+            fields::push(reply, state, None, now_ns);
+            bodies::admitted(&mut reply.body, ask.tokens, state);
         }
         // Without a limit there is no capacity to report.
         (Outcome::Admitted { .. }, None) => bodies::no_limit(reply),
@@ -332,8 +331,8 @@ fn deny(desk: &Desk, denial: &Denial, reply: &mut Reply) {
     let (now_ns, retry_ns) = (desk.now_ns(), denial.retry_after_ns);
     let retry_s = retry_ns.map(|retry_ns| retry_ns.div_ceil(SECOND_NS));
     reply.clear(StatusCode::TOO_MANY_REQUESTS, JSON);
-    let mut standings = desk.standings();
-    let denying = standings.find(|it| it.limit.name == denial.limit.name);
+    let mut states = desk.limit_states();
+    let denying = states.find(|it| it.limit.name == denial.limit.name);
     let capacity = denying
         .as_ref()
         .map_or_else(|| denial.limit.kind.capacity(), |it| it.capacity);
@@ -342,8 +341,8 @@ fn deny(desk: &Desk, denial: &Denial, reply: &mut Reply) {
     if let Some(retry_s) = retry_s {
         reply.number("Retry-After", retry_s);
     }
-    if let Some(standing) = &denying {
-        fields::push(reply, standing, retry_ns, now_ns);
+    if let Some(state) = &denying {
+        fields::push(reply, state, retry_ns, now_ns);
     }
     bodies::denied(&mut reply.body, retry_s, Some(denial.would_pass()));
 }
@@ -351,9 +350,9 @@ fn deny(desk: &Desk, denial: &Denial, reply: &mut Reply) {
 /// Writes the reply with the state of an agent's limit.
 fn show(desk: &Desk, agent: &str, reply: &mut Reply) {
     match of_requests(desk) {
-        Some(standing) => {
+        Some(state) => {
             reply.clear(StatusCode::OK, JSON);
-            bodies::quota(&mut reply.body, agent, &standing);
+            bodies::quota(&mut reply.body, agent, &state);
         }
         None => bodies::no_limit(reply),
     }
@@ -367,8 +366,8 @@ fn allow_any(reply: &mut Reply) {
 /// Returns the tightest limit on requests.
 fn of_requests(desk: &Desk) -> Option<LimitState<'_>> {
     tightest(
-        desk.standings()
-            .filter(|standing| standing.limit.unit == Unit::REQUESTS),
+        desk.limit_states()
+            .filter(|state| state.limit.unit == Unit::REQUESTS),
     )
 }
 

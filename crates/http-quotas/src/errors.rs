@@ -6,7 +6,7 @@ use model::ErrorCode;
 
 /// Returns the `unconfirmed` problem: the decision may or may not be on disk.
 pub fn unconfirmed() -> Problem {
-    let detail = quota_service::Unconfirmed.to_string();
+    let detail = platform::Unconfirmed.to_string();
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         ErrorCode::Unconfirmed,

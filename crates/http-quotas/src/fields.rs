@@ -1,40 +1,33 @@
 //! The `RateLimit` and `RateLimit-Policy` header fields (draft-ietf-httpapi-ratelimit-headers-10).
 
 use http_api::reply::{Reply, push_number};
-use quota_service::{Every, Kind, Limit, LimitState, Unit};
+use quota::{Every, Kind, Limit, LimitState, Unit};
 
 /// Nanoseconds per second.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
 /// Returns the limit with the smallest remaining share of its capacity.
-pub(super) fn tightest<'a>(
-    standings: impl Iterator<Item = LimitState<'a>>,
-) -> Option<LimitState<'a>> {
+pub(super) fn tightest<'a>(states: impl Iterator<Item = LimitState<'a>>) -> Option<LimitState<'a>> {
     // a/b < c/d is compared as a × d < c × b, without a division.
     let share = |one: &LimitState<'_>, other: &LimitState<'_>| {
         let own = one.have.saturating_mul(i128::from(other.capacity));
         own.cmp(&other.have.saturating_mul(i128::from(one.capacity)))
     };
-    standings.min_by(share)
+    states.min_by(share)
 }
 
 /// Returns the remaining credit to report: 0 for a debt.
-pub(super) fn remaining(standing: &LimitState<'_>) -> u64 {
-    u64::try_from(standing.have.max(0)).unwrap_or(u64::MAX)
+pub(super) fn remaining(state: &LimitState<'_>) -> u64 {
+    u64::try_from(state.have.max(0)).unwrap_or(u64::MAX)
 }
 
 /// Adds both fields. `retry_ns` is the time until a denied take would pass. Without it, the time
 /// until the limit is full again is reported.
-pub(super) fn push(
-    reply: &mut Reply,
-    standing: &LimitState<'_>,
-    retry_ns: Option<u64>,
-    now_ns: u64,
-) {
-    let limit = standing.limit;
+pub(super) fn push(reply: &mut Reply, state: &LimitState<'_>, retry_ns: Option<u64>, now_ns: u64) {
+    let limit = state.limit;
     reply.field_with("RateLimit-Policy", |out| {
         push_name(out, &limit.name);
-        put(out, ";q=", standing.capacity);
+        put(out, ";q=", state.capacity);
         if let Some(unit) = unit(limit.unit) {
             out.extend_from_slice(b";qu=\"");
             out.extend_from_slice(unit.as_bytes());
@@ -44,11 +37,11 @@ pub(super) fn push(
             put(out, ";w=", window_s);
         }
     });
-    let until_reset = || Some(standing.reset_ns?.saturating_sub(now_ns));
+    let until_reset = || Some(state.reset_ns?.saturating_sub(now_ns));
     let time_ns = retry_ns.or_else(until_reset);
     reply.field_with("RateLimit", |out| {
         push_name(out, &limit.name);
-        put(out, ";r=", remaining(standing));
+        put(out, ";r=", remaining(state));
         if let Some(time_ns) = time_ns {
             put(out, ";t=", time_ns.div_ceil(SECOND_NS));
         }

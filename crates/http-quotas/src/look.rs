@@ -9,12 +9,13 @@ use http_api::ProblemDocument;
 use http_api::Shared;
 use http_api::reply::{JSON, Reply};
 use model::ErrorCode;
-use quota_service::{Desk, Outcome, Subject, TopBy};
+use quota::Subject;
+use quota_service::{Desk, Outcome, TopBy};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
-use super::answer::{push_standings, push_text};
+use super::answer::{push_limit_states, push_text};
 use super::asks;
 
 /// Default number of rows of a list.
@@ -59,7 +60,7 @@ pub(super) async fn peek(
     reply.clear(StatusCode::OK, JSON);
     reply.body.extend_from_slice(br#"{"subject":"#);
     push_text(&mut reply.body, &subject.to_string());
-    push_standings(&mut reply.body, desk.standings(), desk.now_ns());
+    push_limit_states(&mut reply.body, desk.limit_states(), desk.now_ns());
     reply.body.push(b'}');
     Ok(reply)
 }

@@ -89,7 +89,7 @@ fn encode_limits(counts: &TakeCounts, encoder: &mut DescriptorEncoder<'_>) -> Re
 
 /// Appends the metrics of the shared store, if there is one.
 fn encode_store(quotas: Quotas<'_>, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-    let Some(view) = quotas.elsewhere() else {
+    let Some(view) = quotas.shared_store_view() else {
         return Ok(());
     };
     for (name, help, count) in [
@@ -121,7 +121,7 @@ fn encode_store(quotas: Quotas<'_>, encoder: &mut DescriptorEncoder<'_>) -> Resu
         (
             "quota_store_forgotten",
             "Debits and returns dropped before they were sent to the store",
-            view.forgotten,
+            view.dropped,
         ),
     ] {
         let count = ConstCounter::new(count);
@@ -136,7 +136,7 @@ fn encode_store(quotas: Quotas<'_>, encoder: &mut DescriptorEncoder<'_>) -> Resu
         (
             "quota_store_owed",
             "Cells with changes not yet sent to the store",
-            i64::try_from(view.owed).unwrap_or(i64::MAX),
+            i64::try_from(view.unsent).unwrap_or(i64::MAX),
         ),
     ] {
         let value = ConstGauge::new(value);

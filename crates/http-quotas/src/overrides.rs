@@ -10,7 +10,8 @@ use axum::http::HeaderMap;
 use http_api::body::{self, wrong_at};
 use http_api::{Admin, Problem, ProblemDocument, Shared};
 use model::duration;
-use quota_service::{Override, parse_refill};
+use quota::Override;
+use quota_service::parse_refill;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -66,8 +67,8 @@ pub(crate) struct Which {
 pub(super) async fn list(State(shared): State<Shared>) -> Json<Value> {
     let quotas = shared.node.quotas();
     let (rules, now_ns) = (quotas.rules(), quotas.now_ns());
-    let standing = rules.overrides().iter();
-    let shown = standing.filter_map(|((limit, prefix), change)| {
+    let overrides = rules.overrides().iter();
+    let shown = overrides.filter_map(|((limit, prefix), change)| {
         let index = rules.policies().index(*limit)?;
         let name = &rules.limit(index).name;
         let prefix = match prefix.split_once('?') {
@@ -117,8 +118,8 @@ pub(super) async fn put(
         reason: document.reason.into(),
     };
     let (limit, prefix) = (&document.limit, prefix(&document.prefix)?);
-    let there = quotas.grant_there(limit, prefix, &change).await;
-    there.map_err(refused)?;
+    let in_store = quotas.grant_in_store(limit, prefix, &change).await;
+    in_store.map_err(refused)?;
     applied(quotas.set_override(limit, prefix, change)).await
 }
 

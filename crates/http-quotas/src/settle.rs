@@ -13,11 +13,12 @@ use http_api::body::{self, wrong_at};
 use http_api::reply::{JSON, Reply};
 use json::Text;
 use model::ErrorCode;
-use quota_service::{Desk, SettleOutcome, Settled};
+use quota::Settled;
+use quota_service::{Desk, SettleOutcome};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::answer::{parse_hold, push_standings};
+use super::answer::{parse_hold, push_limit_states};
 use super::take::Costs;
 
 const BODY_SIZE_MAX: usize = 16 << 10;
@@ -80,7 +81,7 @@ pub(super) async fn settle(
         .body
         .extend_from_slice(if was_held { b"true" } else { b"false" });
     if was_held {
-        push_standings(&mut reply.body, desk.standings(), desk.now_ns());
+        push_limit_states(&mut reply.body, desk.limit_states(), desk.now_ns());
     }
     reply.body.push(b'}');
     if let Some(reason) = settling.failed {

@@ -19,7 +19,9 @@ use http_api::{
 };
 use json::Text;
 use model::duration;
-use quota_service::{Cost, Desk, Durable, Parked, Subject, Take, TakeProgress, Unit};
+use platform::Durable;
+use quota::{Cost, Subject, Unit};
+use quota_service::{Desk, Take, TakeProgress, WaitingTake};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use utoipa::ToSchema;
@@ -362,7 +364,7 @@ fn decide_many(
 }
 
 /// Answers a take when it is decided.
-async fn answer_one(parked: Parked) -> (Reply, Vec<Durable>) {
+async fn answer_one(parked: WaitingTake) -> (Reply, Vec<Durable>) {
     let (mut desk, mut reply) = (Desk::new(), Reply::default());
     let taken = asks::decided(parked, &mut desk).await;
     answer::push_reply(&mut reply, &desk, &taken);
@@ -372,7 +374,7 @@ async fn answer_one(parked: Parked) -> (Reply, Vec<Durable>) {
 /// Inserts the answers of late takes into `known`, at their positions, when all are decided.
 async fn answer_many(
     known: Vec<u8>,
-    asked: Vec<(usize, Parked)>,
+    asked: Vec<(usize, WaitingTake)>,
     mut durables: Vec<Durable>,
 ) -> (Reply, Vec<Durable>) {
     let (mut desk, mut filled) = (Desk::new(), BTreeMap::new());

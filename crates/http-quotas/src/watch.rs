@@ -16,7 +16,7 @@ use http_api::ProblemDocument;
 use http_api::Shared;
 use http_api::sse::{FRAME_SIZE, Source, last_event_id, pulled};
 use model::ErrorCode;
-use quota_service::{Event, EventKind, Watch, Watched};
+use quota_service::{Event, EventKind, Watch, WatchItem};
 use serde_json::{Value, json};
 
 use super::admin::moment;
@@ -53,7 +53,7 @@ impl Source for QuotaEvents {
     fn gather(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> ControlFlow<()> {
         while out.len() < FRAME_SIZE {
             match self.0.next(cx.waker()) {
-                Some(watched) => push(out, &watched),
+                Some(item) => push(out, &item),
                 None => break,
             }
         }
@@ -61,13 +61,13 @@ impl Source for QuotaEvents {
     }
 }
 
-fn push(out: &mut Vec<u8>, watched: &Watched) {
-    let text = match watched {
-        Watched::Event(event) => {
+fn push(out: &mut Vec<u8>, item: &WatchItem) {
+    let text = match item {
+        WatchItem::Event(event) => {
             let (kind, data) = shown(event);
             format!("id: {}\nevent: {kind}\ndata: {data}\n\n", event.number)
         }
-        Watched::Missed(count) => format!("event: missed\ndata: {{\"count\":{count}}}\n\n"),
+        WatchItem::Missed(count) => format!("event: missed\ndata: {{\"count\":{count}}}\n\n"),
     };
     out.extend_from_slice(text.as_bytes());
 }

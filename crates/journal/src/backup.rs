@@ -28,7 +28,7 @@ const SEGMENT_UNFINISHED: &str = "line/spare-1.new";
 
 /// Statistics of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyStats {
     /// Files hard-linked to the journal's, which never change.
     pub linked: u64,
     /// Files copied byte by byte.
@@ -85,7 +85,7 @@ pub fn copy(
     source: &dyn Disk,
     target: &dyn Disk,
     link: &dyn Fn(&str) -> io::Result<()>,
-) -> Result<Copied, BackupError> {
+) -> Result<CopyStats, BackupError> {
     for directory in ["", LINE_DIR, extent::DIRECTORY] {
         target
             .create_dir(directory)
@@ -117,10 +117,10 @@ fn copy_manifest(
     target: &dyn Disk,
     link: &dyn Fn(&str) -> io::Result<()>,
     manifest: &Manifest,
-) -> Result<Option<Copied>, BackupError> {
-    let mut copied = Copied {
+) -> Result<Option<CopyStats>, BackupError> {
+    let mut copied = CopyStats {
         filed: manifest.filed,
-        ..Copied::default()
+        ..CopyStats::default()
     };
     let sequence = manifest.sequence + 1;
     let Some(next) = unless_recycled(Segment::open(source, sequence, manifest.journal_id))? else {
@@ -159,7 +159,7 @@ fn copy_extent(
     target: &dyn Disk,
     link: &dyn Fn(&str) -> io::Result<()>,
     identity: &Identity,
-    copied: &mut Copied,
+    copied: &mut CopyStats,
 ) -> Result<bool, BackupError> {
     let path = identity.path();
     if let Ok(file) = target.open(&path) {

@@ -39,7 +39,7 @@ pub use filer::{Filer, Options, Step, Totals};
 pub trait Line: Send + Sync {
     /// Returns the oldest sealed segment that is not filed, if all of its blocks are committed or
     /// void.
-    fn sealed(&self) -> Option<Sealed>;
+    fn sealed(&self) -> Option<SealedSegment>;
 
     /// Returns the number of sealed segments that are not filed.
     fn sealed_count(&self) -> usize;
@@ -67,7 +67,7 @@ pub trait Line: Send + Sync {
 
 /// A sealed segment, whole up to its end.
 #[derive(Clone, Debug)]
-pub struct Sealed {
+pub struct SealedSegment {
     /// The segment.
     pub segment: Segment,
     /// End of its last block.

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::extent::ExtentSet;
-use crate::filing::{self, Cut, Sealed};
+use crate::filing::{self, Cut, SealedSegment};
 use crate::manifest::Manifest;
 use crate::shard::Shard;
 use crate::shared::Shared;
@@ -16,10 +16,10 @@ use crate::{Index, Position, ShardId, StreamId};
 const STREAMS_AT_ONCE: usize = 1024;
 
 impl filing::Line for Shared {
-    fn sealed(&self) -> Option<Sealed> {
+    fn sealed(&self) -> Option<SealedSegment> {
         let segments = self.segments.lock();
         let (segment, successor) = (segments.open.front()?, segments.open.get(1)?);
-        let mut sealed = Sealed {
+        let mut sealed = SealedSegment {
             segment: segment.clone(),
             end: successor.header.previous_end,
             shards: successor.header.shards.clone(),

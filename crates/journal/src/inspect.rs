@@ -20,7 +20,7 @@ mod tests;
 
 use std::io;
 
-pub use damage::{Damage, Dependent, Evidence, Missing};
+pub use damage::{Damage, Dependent, Evidence, MissingRecords};
 pub use error::InspectError;
 pub use inspection::{
     ExtentView, Files, Inspection, LineView, SegmentState, SegmentView, StreamView,
@@ -36,8 +36,8 @@ use table::Table;
 
 /// Options of an inspection.
 pub struct Request<'a> {
-    /// A stream whose records are returned in [`Inspection::kept`].
-    pub kept: Option<(ShardId, StreamId)>,
+    /// A stream whose records are returned in [`Inspection::records`].
+    pub stream: Option<(ShardId, StreamId)>,
     /// Called now and then with the bytes read and the total bytes.
     pub progress: &'a mut dyn FnMut(u64, u64),
 }
@@ -58,7 +58,7 @@ pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, Insp
     };
     count_files(disk, manifest.as_ref(), &mut found)?;
 
-    let mut table = Table::new(request.kept);
+    let mut table = Table::new(request.stream);
     let total = segments::bytes(&opened) * 2 + extents::bytes(&extents);
     let mut done = 0;
     let mut read = |bytes: u64| {

@@ -237,13 +237,13 @@ impl Journal {
         let Some(entry) = state.streams.get(&stream) else {
             return Ok(0);
         };
-        let mut kept = 0;
+        let mut bytes = 0;
         for run in entry.runs().rev() {
             if state.tail.location(run.index).is_none() {
                 break;
             }
-            kept += u64::from(run.bytes);
-            if kept >= bytes_max {
+            bytes += u64::from(run.bytes);
+            if bytes >= bytes_max {
                 return Ok(run
                     .first
                     .max(entry.start)
@@ -253,7 +253,7 @@ impl Journal {
         let start = entry.start;
         let extents = state.extents.clone();
         drop(state);
-        let offset = extents.offset_for_bytes(shard, stream, bytes_max - kept)?;
+        let offset = extents.offset_for_bytes(shard, stream, bytes_max - bytes)?;
         Ok(offset.unwrap_or(start).max(start))
     }
 

@@ -64,8 +64,8 @@ pub struct Line {
     /// Bodies of this step's blocks for shards that have followers.
     touched: Vec<(ShardId, Bytes)>,
     /// Bodies in memory, oldest first, each with its size in memory.
-    kept: VecDeque<(ShardId, Index, usize)>,
-    kept_bytes: usize,
+    cached: VecDeque<(ShardId, Index, usize)>,
+    cached_bytes: usize,
 }
 
 impl Line {
@@ -90,8 +90,8 @@ impl Line {
             written: Vec::new(),
             advanced: Vec::new(),
             touched: Vec::new(),
-            kept: VecDeque::new(),
-            kept_bytes: 0,
+            cached: VecDeque::new(),
+            cached_bytes: 0,
         };
         line.buffer.start_at(segment::SEGMENT_HEADER_SIZE);
         line
@@ -114,8 +114,8 @@ impl Line {
 
     /// Frees the memory of blocks that are on disk.
     pub fn forget_tail(&mut self) {
-        self.keep_at_most(0);
-        self.kept.shrink_to_fit();
+        self.limit_cache(0);
+        self.cached.shrink_to_fit();
         for shard in &self.shared.shards {
             shard.state.lock().rest();
         }
@@ -333,8 +333,8 @@ impl Line {
                 if !shard.followers.is_empty() {
                     self.touched.push((id, block.body.clone()));
                 }
-                self.kept_bytes += block.room;
-                self.kept.push_back((id, index, block.room));
+                self.cached_bytes += block.room;
+                self.cached.push_back((id, index, block.room));
                 let end = state.place(block);
                 match blocks.next_if(|(next, _)| *next == id) {
                     Some((_, next)) => block = next,
@@ -353,7 +353,7 @@ impl Line {
         self.shared.segments.lock().durable = self.durable;
         self.shared.queued_bytes.fetch_sub(freed, Ordering::Relaxed);
         self.wake();
-        self.keep_at_most(self.shared.limits.tail);
+        self.limit_cache(self.shared.limits.tail);
     }
 
     /// Wakes the waiters of blocks that this step made durable. All shards are published before, so
@@ -368,12 +368,12 @@ impl Line {
     }
 
     /// Drops the oldest bodies until at most `limit` bytes are in memory.
-    fn keep_at_most(&mut self, limit: usize) {
-        while self.kept_bytes > limit {
-            let Some((shard, index, size)) = self.kept.pop_front() else {
+    fn limit_cache(&mut self, limit: usize) {
+        while self.cached_bytes > limit {
+            let Some((shard, index, size)) = self.cached.pop_front() else {
                 break;
             };
-            self.kept_bytes -= size;
+            self.cached_bytes -= size;
             self.shared.shard(shard).state.lock().forget(index);
         }
     }

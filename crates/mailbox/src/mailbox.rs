@@ -274,7 +274,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                     self.note_delivery(offset, at, true);
                 }
                 Answer::Full => full.push(id),
-                Answer::Nobody => {
+                Answer::NoSubscriber => {
                     self.senders.keep_turn(id);
                     break;
                 }

@@ -198,7 +198,7 @@ pub struct Moved<'a> {
     /// Time of the original write in milliseconds since 1970-01-01 UTC.
     pub written_ms: u64,
     /// State of the message.
-    pub standing: MessageState,
+    pub state: MessageState,
     /// Bytes of its [`Write`].
     pub write: &'a [u8],
 }
@@ -213,7 +213,7 @@ impl<'a> Moved<'a> {
             deliveries,
             forgiven,
             dead,
-        } = self.standing;
+        } = self.state;
         out.extend_from_slice(&self.offset.to_le_bytes());
         out.extend_from_slice(&self.written_ms.to_le_bytes());
         out.extend_from_slice(&deliveries.to_le_bytes());
@@ -233,7 +233,7 @@ impl<'a> Moved<'a> {
         Ok(Self {
             offset: u64::from_le_bytes(rest.array()?),
             written_ms: u64::from_le_bytes(rest.array()?),
-            standing: MessageState {
+            state: MessageState {
                 deliveries: u32::from_le_bytes(rest.array()?),
                 forgiven: u32::from_le_bytes(rest.array()?),
                 dead: match rest.array::<1>()?[0] {

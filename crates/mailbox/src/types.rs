@@ -95,7 +95,7 @@ pub enum Answer<S> {
     /// The only eligible subscriber has no room.
     Full,
     /// There is no subscriber with room, or the message cannot be read now.
-    Nobody,
+    NoSubscriber,
 }
 
 /// Time of the next delivery of an unacknowledged message.
@@ -164,7 +164,7 @@ pub struct Straggler {
     /// Offset of the record with its bytes now.
     pub record: u64,
     /// State to store with it.
-    pub standing: MessageState,
+    pub state: MessageState,
 }
 
 /// Durable state of a message.

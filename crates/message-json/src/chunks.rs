@@ -41,7 +41,7 @@ impl conversation_service::Assemble for Assembler {
         &self,
         limits: &conversation_service::Limits,
         chunks: &mut dyn Iterator<Item = &[u8]>,
-    ) -> conversation_service::Assembled {
+    ) -> conversation_service::AssembledContent {
         assemble(Sizes::of(limits), chunks)
     }
 }
@@ -50,7 +50,7 @@ impl conversation_service::Assemble for Assembler {
 fn assemble(
     sizes: Sizes,
     chunks: &mut dyn Iterator<Item = &[u8]>,
-) -> conversation_service::Assembled {
+) -> conversation_service::AssembledContent {
     let mut assembly = Assembly::new(sizes);
     for chunk in chunks {
         let Ok(chunk) = std::str::from_utf8(chunk) else {

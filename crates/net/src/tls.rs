@@ -23,8 +23,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::tcp::acknowledge;
 use crate::stream::{Sink, Source, Stream};
+use crate::tcp::acknowledge;
 
 /// Limit on plain and encrypted bytes that `rustls` buffers for a peer that does not read.
 const BUFFER_SIZE_MAX: usize = 256 << 10;

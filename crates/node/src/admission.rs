@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use platform::Durable;
-use quota_service::{ChargeReceipt, Cost, HaltNotice, InFlight, Throttled, Unit};
+use quota::{Cost, Unit};
+use quota_service::{ChargeReceipt, HaltNotice, InFlight, Throttled};
 
 use crate::connection::Connection;
 use crate::route::Route;

@@ -23,7 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conversation_service::feed::Keep;
+use conversation_service::feed::ArchivedRetention;
 use node::Node;
 
 use address::Address;
@@ -44,7 +44,7 @@ pub struct Options {
     /// Time limit of a read.
     pub read_timeout: Duration,
     /// Messages that stay on the node's disk.
-    pub keep: Keep,
+    pub keep: ArchivedRetention,
 }
 
 /// An archive: a port that reads from the database, and the task that archives a node's events.

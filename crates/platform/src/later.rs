@@ -5,16 +5,16 @@ use std::task::Waker;
 use parking_lot::Mutex;
 
 /// A slot for one value, which is put once and taken once.
-pub struct Later<T>(Mutex<Inside<T>>);
+pub struct Later<T>(Mutex<Slot<T>>);
 
-struct Inside<T> {
+struct Slot<T> {
     value: Option<T>,
     waker: Option<Waker>,
 }
 
 impl<T> Default for Later<T> {
     fn default() -> Self {
-        Self(Mutex::new(Inside {
+        Self(Mutex::new(Slot {
             value: None,
             waker: None,
         }))
@@ -24,10 +24,10 @@ impl<T> Default for Later<T> {
 impl<T> Later<T> {
     /// Stores the value and wakes the waiting task.
     pub fn put(&self, value: T) {
-        let mut inside = self.0.lock();
-        inside.value = Some(value);
-        let waker = inside.waker.take();
-        drop(inside);
+        let mut slot = self.0.lock();
+        slot.value = Some(value);
+        let waker = slot.waker.take();
+        drop(slot);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -35,10 +35,10 @@ impl<T> Later<T> {
 
     /// Takes the value. If it is not there yet, returns `None` and wakes the waker once it is.
     pub fn take(&self, waker: &Waker) -> Option<T> {
-        let mut inside = self.0.lock();
-        let value = inside.value.take();
+        let mut slot = self.0.lock();
+        let value = slot.value.take();
         if value.is_none() {
-            inside.waker = Some(waker.clone());
+            slot.waker = Some(waker.clone());
         }
         value
     }

@@ -29,6 +29,6 @@ pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
 pub use durable::{Durable, Unconfirmed};
 pub use later::Later;
 pub use offload::{Inline, Offload, Overloaded, Work};
-pub use owner::{Foreign, check_owner};
+pub use owner::{ForeignOwner, check_owner};
 pub use pending::Pending;
 pub use platform::Platform;

@@ -9,7 +9,7 @@ const ROOT: u32 = 0;
 /// The data directory belongs to another user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the directory {} belongs to user {owner}, the process runs as user {own}", path.display())]
-pub struct Foreign {
+pub struct ForeignOwner {
     /// The directory.
     pub path: PathBuf,
     /// The user id of its owner.
@@ -20,10 +20,10 @@ pub struct Foreign {
 
 /// Checks that a directory belongs to this process's user or to the superuser. A directory that
 /// cannot be examined passes; its use will fail.
-pub fn check_owner(path: &Path) -> Result<(), Foreign> {
+pub fn check_owner(path: &Path) -> Result<(), ForeignOwner> {
     let own = rustix::process::geteuid().as_raw();
     match std::fs::metadata(path) {
-        Ok(metadata) if !is_trusted(metadata.uid(), own) => Err(Foreign {
+        Ok(metadata) if !is_trusted(metadata.uid(), own) => Err(ForeignOwner {
             path: path.to_owned(),
             owner: metadata.uid(),
             own,

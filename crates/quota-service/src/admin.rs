@@ -31,7 +31,7 @@ const REASON_SIZE_MAX: usize = 1_024;
 /// A change that is in effect, and is acknowledged when durable.
 #[derive(Clone, Debug)]
 #[must_use = "it is not told before it is on disk"]
-pub struct Applied {
+pub struct AppliedChange {
     /// The version of the limits after the change.
     pub version: u64,
     /// The durability that the acknowledgement waits for.
@@ -89,14 +89,14 @@ impl Quotas<'_> {
         limits: Vec<Limit>,
         if_version: Option<u64>,
         by: By<'_>,
-    ) -> Result<Applied, ChangeError> {
+    ) -> Result<AppliedChange, ChangeError> {
         check(by)?;
-        let standing = self.policies();
-        let version = standing.version();
+        let current = self.policies();
+        let version = current.version();
         if if_version.is_some_and(|expected| expected != version) {
             return Err(ChangeError::Conflict { version });
         }
-        let policies = standing.next(limits).map_err(ChangeError::Limits)?;
+        let policies = current.next(limits).map_err(ChangeError::Limits)?;
         self.put_policies(policies, by)
     }
 
@@ -104,12 +104,12 @@ impl Quotas<'_> {
         self,
         policies: Policies,
         by: By<'_>,
-    ) -> Result<Applied, ChangeError> {
+    ) -> Result<AppliedChange, ChangeError> {
         let state = self.state();
         let _one_at_a_time = state.changing.lock();
-        let mut standing = state.rules.write();
+        let mut current = state.rules.write();
         let now_ns = self.now_ns();
-        let version = standing.policies().version();
+        let version = current.policies().version();
         if policies.version() != version + 1 {
             return Err(ChangeError::Conflict { version });
         }
@@ -120,7 +120,7 @@ impl Quotas<'_> {
         };
         let mut bytes = Vec::new();
         record.encode(&mut bytes);
-        let rules = standing.with_policies(policies, now_ns);
+        let rules = current.with_policies(policies, now_ns);
         let mut changes = vec![(record::POLICIES, bytes.clone())];
         // The elapsed time of a limit depends on when it changed, so changes are stored with the
         // limits.
@@ -129,13 +129,13 @@ impl Quotas<'_> {
             Change::Halt { .. } | Change::Override { .. } => None,
         }));
         let what = format!("policies {}", rules.policies().version());
-        let durable = self.keep(&changes, &rules, by, what, now_ns)?;
+        let durable = self.append_audited(&changes, &rules, by, what, now_ns)?;
         for shard in &state.shards {
-            shard.lock().table.follow(&standing, &rules, now_ns);
+            shard.lock().table.follow(&current, &rules, now_ns);
         }
-        *standing = Arc::new(rules);
-        let rules = standing.clone();
-        drop(standing);
+        *current = Arc::new(rules);
+        let rules = current.clone();
+        drop(current);
         state.counts.follow(rules.policies());
         self.compact_changes(&rules, &bytes);
         self.note_what_is_on();
@@ -150,7 +150,7 @@ impl Quotas<'_> {
         factor: Factor,
         until_ns: Option<u64>,
         by: By<'_>,
-    ) -> Result<Applied, ChangeError> {
+    ) -> Result<AppliedChange, ChangeError> {
         self.check_factor(limit, factor)?;
         let (numerator, denominator) = factor.parts();
         let what = format!("factor {limit} {numerator}/{denominator}");
@@ -165,7 +165,7 @@ impl Quotas<'_> {
     }
 
     /// Halts a prefix: its takes are no longer admitted.
-    pub fn halt(self, prefix: Prefix<'_>, by: By<'_>) -> Result<Applied, ChangeError> {
+    pub fn halt(self, prefix: Prefix<'_>, by: By<'_>) -> Result<AppliedChange, ChangeError> {
         let name = prefix.to_string();
         let what = format!("halt {name}");
         self.change(by, what, EventKind::Halted, &name, |rules, now_ns| {
@@ -183,7 +183,7 @@ impl Quotas<'_> {
     }
 
     /// Ends the halt of a prefix.
-    pub fn resume(self, prefix: Prefix<'_>, by: By<'_>) -> Result<Applied, ChangeError> {
+    pub fn resume(self, prefix: Prefix<'_>, by: By<'_>) -> Result<AppliedChange, ChangeError> {
         let name = prefix.to_string();
         let what = format!("resume {name}");
         self.change(by, what, EventKind::Resumed, &name, |rules, _| {
@@ -196,13 +196,13 @@ impl Quotas<'_> {
     }
 
     /// Overrides the capacity or refill of one bucket for a time; a grant adds credit once, now. If
-    /// the bucket is in a shared store, call [`grant_there`](Self::grant_there) first.
+    /// the bucket is in a shared store, call [`grant_in_store`](Self::grant_in_store) first.
     pub fn set_override(
         self,
         limit: &str,
         prefix: Prefix<'_>,
         change: Override,
-    ) -> Result<Applied, ChangeError> {
+    ) -> Result<AppliedChange, ChangeError> {
         let by = By {
             who: &change.by,
             reason: &change.reason,
@@ -214,7 +214,7 @@ impl Quotas<'_> {
             let given = self.change(by, what, EventKind::Override, &name, |rules, _| {
                 Ok(((**rules).clone(), None))
             })?;
-            return Ok(Applied {
+            return Ok(AppliedChange {
                 is_here_alone: false,
                 ..given
             });
@@ -222,8 +222,8 @@ impl Quotas<'_> {
         self.check_override(limit, &change)?;
         self.change(by, what, EventKind::Override, &name, |rules, now_ns| {
             let rules = rules.with_override(limit, prefix, change.clone(), now_ns)?;
-            let kept = override_change(&rules, limit, prefix, Some(change.clone()))?;
-            Ok((rules, Some(kept)))
+            let record = override_change(&rules, limit, prefix, Some(change.clone()))?;
+            Ok((rules, Some(record)))
         })
     }
 
@@ -233,19 +233,19 @@ impl Quotas<'_> {
         limit: &str,
         prefix: Prefix<'_>,
         by: By<'_>,
-    ) -> Result<Applied, ChangeError> {
+    ) -> Result<AppliedChange, ChangeError> {
         let what = format!("override-cleared {limit} {prefix}");
         let name = prefix.to_string();
         self.change(by, what, EventKind::OverrideEnded, &name, |rules, _| {
             let rules = rules.without_override(limit, prefix)?;
-            let kept = override_change(&rules, limit, prefix, None)?;
-            Ok((rules, Some(kept)))
+            let record = override_change(&rules, limit, prefix, None)?;
+            Ok((rules, Some(record)))
         })
     }
 
     /// Resets the subject's own buckets to unused. If they are in a shared store, call
-    /// [`reset_there`](Self::reset_there) first.
-    pub fn reset(self, subject: &Subject<'_>, by: By<'_>) -> Result<Applied, ChangeError> {
+    /// [`reset_in_store`](Self::reset_in_store) first.
+    pub fn reset(self, subject: &Subject<'_>, by: By<'_>) -> Result<AppliedChange, ChangeError> {
         let name = subject.to_string();
         let what = format!("reset {name}");
         let applied = self.change(by, what, EventKind::Reset, &name, |rules, _| {
@@ -263,7 +263,7 @@ impl Quotas<'_> {
         limit: &str,
         prefix: Prefix<'_>,
         by: By<'_>,
-    ) -> Result<Applied, ChangeError> {
+    ) -> Result<AppliedChange, ChangeError> {
         let what = format!("reset {limit} {prefix}");
         let name = prefix.to_string();
         let applied = self.change(by, what, EventKind::Reset, &name, |rules, _| {
@@ -282,13 +282,13 @@ impl Quotas<'_> {
         event: EventKind,
         about: &str,
         make: impl FnOnce(&Arc<Rules>, u64) -> Result<(Rules, Option<Change>), AdminError>,
-    ) -> Result<Applied, ChangeError> {
+    ) -> Result<AppliedChange, ChangeError> {
         check(by)?;
         let state = self.state();
         let _one_at_a_time = state.changing.lock();
-        let mut standing = state.rules.write();
+        let mut current = state.rules.write();
         let now_ns = self.now_ns();
-        let (lasting, ended) = standing.without_ended(now_ns);
+        let (lasting, ended) = current.without_ended(now_ns);
         let (rules, change) = make(&Arc::new(lasting), now_ns)?;
         let ended = ended.into_iter().map(|(limit, prefix)| Change::Override {
             limit,
@@ -310,13 +310,13 @@ impl Quotas<'_> {
         let mut changes: Vec<Change> = ended.filter(is_other).collect();
         changes.extend(change);
         let records: Vec<_> = changes.iter().map(encoded).collect();
-        let durable = self.keep(&records, &rules, by, what, now_ns)?;
+        let durable = self.append_audited(&records, &rules, by, what, now_ns)?;
         for change in &changes {
-            self.follow_override(&standing, &rules, change, now_ns);
+            self.follow_override(&current, &rules, change, now_ns);
         }
-        *standing = Arc::new(rules);
-        let rules = standing.clone();
-        drop(standing);
+        *current = Arc::new(rules);
+        let rules = current.clone();
+        drop(current);
         self.compact_with(&rules, now_ns);
         self.note_what_is_on();
         Ok(self.applied(event, about, durable))
@@ -342,7 +342,7 @@ impl Quotas<'_> {
         shard.table.follow_override(old, new, key, granted, now_ns);
     }
 
-    fn keep(
+    fn append_audited(
         self,
         changes: &[(u8, Vec<u8>)],
         rules: &Rules,
@@ -357,7 +357,7 @@ impl Quotas<'_> {
             reason: by.reason.into(),
             what: what.into(),
         };
-        Ok(self.keep_change(changes, &audit)?)
+        Ok(self.append_change(changes, &audit)?)
     }
 
     fn compact_with(self, rules: &Rules, now_ns: u64) {
@@ -371,12 +371,12 @@ impl Quotas<'_> {
         self.compact_changes(rules, &bytes);
     }
 
-    fn applied(self, event: EventKind, about: &str, durable: Option<Durable>) -> Applied {
-        let is_here_alone = event != EventKind::Reset && self.state().elsewhere.is_some();
+    fn applied(self, event: EventKind, about: &str, durable: Option<Durable>) -> AppliedChange {
+        let is_here_alone = event != EventKind::Reset && self.state().shared.is_some();
         self.tell(about, || event);
         self.wake_waiting();
         self.need_sweep();
-        Applied {
+        AppliedChange {
             version: self.policies().version(),
             durable,
             is_here_alone,

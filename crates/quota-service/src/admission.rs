@@ -144,15 +144,13 @@ impl Charged {
 
 /// Returns the time until a bucket's debt is repaid, if it has debt and its limit denies: the
 /// debt's share of the time until the bucket is full.
-fn until_paid(standing: &LimitState<'_>, now_ns: u64) -> Option<Duration> {
-    let debt = u128::try_from(-standing.have)
-        .ok()
-        .filter(|debt| *debt > 0)?;
-    if standing.limit.mode != Mode::Enforce {
+fn until_paid(state: &LimitState<'_>, now_ns: u64) -> Option<Duration> {
+    let debt = u128::try_from(-state.have).ok().filter(|debt| *debt > 0)?;
+    if state.limit.mode != Mode::Enforce {
         return None;
     }
-    let until_full_ns = u128::from(standing.reset_ns?.saturating_sub(now_ns));
-    let missing = debt + u128::from(standing.capacity);
+    let until_full_ns = u128::from(state.reset_ns?.saturating_sub(now_ns));
+    let missing = debt + u128::from(state.capacity);
     let pause_ns = until_full_ns.saturating_mul(debt).div_ceil(missing);
     Some(Duration::from_nanos(
         u64::try_from(pause_ns).unwrap_or(u64::MAX),
@@ -228,7 +226,7 @@ impl Quotas<'_> {
         let durable = loop {
             let mut locked = self.lock(&desk.plan);
             match quota::settle(&rules, &mut desk.plan, &subject, &hold, &mut locked, now_ns) {
-                Ok(()) => break self.keep_taken(&rules, desk, &take, None),
+                Ok(()) => break self.append_take(&rules, desk, &take, None),
                 Err(step) => {
                     drop(locked);
                     desk.plan.overflow(&rules, step);
@@ -242,7 +240,7 @@ impl Quotas<'_> {
             message: reason,
             comes_back: false,
         })?;
-        let pause = desk.standings().filter_map(|it| until_paid(&it, now_ns));
+        let pause = desk.limit_states().filter_map(|it| until_paid(&it, now_ns));
         Ok(ChargeReceipt {
             pause: pause.max().unwrap_or_default(),
             durable,

@@ -16,7 +16,7 @@ pub(crate) struct Shard {
     /// Recent takes by subject and id.
     pub(crate) recent: Recent<RecentTake>,
     /// Records of started and ended holds that are not in the journal yet.
-    pub(crate) unkept: Vec<(u8, Vec<u8>)>,
+    pub(crate) unwritten: Vec<(u8, Vec<u8>)>,
 }
 
 /// An admitted take with an id.
@@ -28,9 +28,9 @@ pub(crate) struct RecentTake {
 }
 
 /// A locked shard; the engine accesses its table.
-pub(crate) struct Locked<'a>(pub(crate) MutexGuard<'a, Shard>);
+pub(crate) struct LockedShard<'a>(pub(crate) MutexGuard<'a, Shard>);
 
-impl std::ops::Deref for Locked<'_> {
+impl std::ops::Deref for LockedShard<'_> {
     type Target = Table;
 
     fn deref(&self) -> &Table {
@@ -38,7 +38,7 @@ impl std::ops::Deref for Locked<'_> {
     }
 }
 
-impl std::ops::DerefMut for Locked<'_> {
+impl std::ops::DerefMut for LockedShard<'_> {
     fn deref_mut(&mut self) -> &mut Table {
         &mut self.0.table
     }

@@ -34,13 +34,13 @@ impl Quotas<'_> {
         if step_ns.unsigned_abs() < STEP_NS_MIN.unsigned_abs() {
             return None;
         }
-        let mut standing = state.rules.write();
-        let rules = standing.with_calendar_shift(shift_ns);
+        let mut current = state.rules.write();
+        let rules = current.with_calendar_shift(shift_ns);
         for shard in &state.shards {
             shard.lock().table.follow_calendar(&rules, now_ns);
         }
-        *standing = Arc::new(rules);
-        drop(standing);
+        *current = Arc::new(rules);
+        drop(current);
         state.calendar_shift_ns.store(shift_ns, Ordering::Relaxed);
         state.counts.count_clock_step();
         self.wake_waiting();

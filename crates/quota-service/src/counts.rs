@@ -19,21 +19,21 @@ pub(super) struct Counts {
     degraded: AtomicU64,
     clock_steps: AtomicU64,
     /// Counters of current limits; those of removed limits are dropped when the limits change.
-    by_limit: Mutex<BTreeMap<Arc<str>, Arc<OfLimit>>>,
+    by_limit: Mutex<BTreeMap<Arc<str>, Arc<LimitCounters>>>,
 }
 
 /// Counters of one limit.
 #[derive(Default)]
-struct OfLimit {
+struct LimitCounters {
     admitted: AtomicU64,
     denied: AtomicU64,
 }
 
 /// Counters of limits cached in a desk, by index in its rules, so that each is looked up once.
 #[derive(Default)]
-pub(super) struct Counted {
+pub(super) struct CounterCache {
     of: Option<Arc<Rules>>,
-    known: Vec<Option<Arc<OfLimit>>>,
+    known: Vec<Option<Arc<LimitCounters>>>,
 }
 
 /// Counts of takes by outcome.
@@ -80,7 +80,7 @@ pub struct BucketCounts {
 }
 
 impl Counts {
-    fn of(&self, limit: &Arc<str>) -> Arc<OfLimit> {
+    fn of(&self, limit: &Arc<str>) -> Arc<LimitCounters> {
         let mut by_limit = self.by_limit.lock();
         match by_limit.get(limit) {
             Some(known) => known.clone(),
@@ -95,8 +95,8 @@ impl Counts {
     /// Drops the counters of removed limits.
     pub(super) fn follow(&self, policies: &Policies) {
         let limits = policies.limits().iter();
-        let standing: BTreeSet<&Arc<str>> = limits.map(|(_, limit)| &limit.name).collect();
+        let names: BTreeSet<&Arc<str>> = limits.map(|(_, limit)| &limit.name).collect();
         let mut by_limit = self.by_limit.lock();
-        by_limit.retain(|name, _| standing.contains(name));
+        by_limit.retain(|name, _| names.contains(name));
     }
 }

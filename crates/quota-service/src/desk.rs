@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use quota::{LimitState, Plan, Rules, StoreAnswer, Warned};
 
-use super::counts::Counted;
+use super::counts::CounterCache;
 
-/// Memory for one take after another; holds the standing of the last take's limits.
+/// Memory for one take after another; holds the state of the last take's limits.
 #[derive(Default)]
 pub struct Desk {
     pub(crate) plan: Plan,
@@ -14,8 +14,8 @@ pub struct Desk {
     pub(crate) now_ns: u64,
     pub(crate) bytes: Vec<u8>,
     /// Replies about cells in the shared store, by step of the plan.
-    pub(crate) told: Vec<(usize, StoreAnswer)>,
-    pub(super) counted: Counted,
+    pub(crate) store_answers: Vec<(usize, StoreAnswer)>,
+    pub(super) counters: CounterCache,
 }
 
 impl Desk {
@@ -24,11 +24,11 @@ impl Desk {
         Self::default()
     }
 
-    /// Returns the standing of every limit of the last take or look, in the order in which the
+    /// Returns the state of every limit of the last take or look, in the order in which the
     /// limits were written; limits of one organisation follow the general ones.
-    pub fn standings(&self) -> impl Iterator<Item = LimitState<'_>> {
+    pub fn limit_states(&self) -> impl Iterator<Item = LimitState<'_>> {
         let rules = self.rules.iter();
-        rules.flat_map(|rules| self.plan.standings(rules, self.now_ns))
+        rules.flat_map(|rules| self.plan.limit_states(rules, self.now_ns))
     }
 
     /// Returns the time of the last take or look, in nanoseconds since 1970-01-01 UTC.
@@ -54,6 +54,6 @@ impl Desk {
 
 impl std::fmt::Debug for Desk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.standings()).finish()
+        f.debug_list().entries(self.limit_states()).finish()
     }
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 pub use watch::Watch;
 
-/// Number of events kept for slow watchers.
+/// Number of events stored for slow watchers.
 const EVENTS_MAX: usize = 4_096;
 /// Maximum number of watchers.
 const WATCHERS_MAX: usize = 1_024;
@@ -68,7 +68,7 @@ pub enum EventKind {
 #[derive(Default)]
 pub(super) struct Events {
     watchers: AtomicUsize,
-    kept: Mutex<EventRing>,
+    ring: Mutex<EventRing>,
 }
 
 #[derive(Default)]
@@ -80,7 +80,7 @@ struct EventRing {
 
 /// An item for a watcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum WatchItem {
     /// An event.
     Event(Event),
     /// The watcher was too slow and missed this many events.

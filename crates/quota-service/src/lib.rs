@@ -22,7 +22,6 @@ mod events;
 mod limit_config;
 mod look;
 mod outcome;
-mod parked;
 mod persistence;
 mod queues;
 pub mod quota_store;
@@ -34,32 +33,25 @@ mod take;
 #[cfg(test)]
 mod tests;
 mod top;
+mod waiting_take;
 
 use std::time::Duration;
 
-pub use admin::{Applied, By, ChangeError};
+pub use admin::{AppliedChange, By, ChangeError};
 pub use admission::{ChargeReceipt, Charged, HaltNotice, InFlight, Throttled};
 pub use clock::ClockStep;
 pub use counts::{BucketCounts, LimitCounts, TakeCounts};
 pub use desk::Desk;
-pub use events::{Event, EventKind, Watch, Watched};
+pub use events::{Event, EventKind, Watch, WatchItem};
 pub use limit_config::{LimitConfig, parse_factor, parse_refill};
 pub use outcome::{DecidedTake, Denial, HoldGrant, Outcome, Take};
-pub use parked::{Attempt, Parked, TakeProgress};
 pub use persistence::{OpenError, QuotaStreams};
 pub use quota_store::SharedStore;
 pub use service::{QuotaService, Quotas};
-pub use settle::{Requester, SettleOutcome, Settling};
+pub use settle::{Requester, SettleAnswer, SettleOutcome};
 pub use shared::SharedStoreView;
 pub use top::{TopBy, TopRow};
-
-pub use platform::{Durable, Unconfirmed};
-// Engine types that listeners use.
-pub use quota::{
-    AMOUNT_MAX, AdminError, Cost, Every, Factor, Halt, HoldId, Kind, Limit, LimitState, Mistake,
-    Mode, Override, Policies, Prefix, Refused, Rules, Settled, Subject, SubjectError, Unit, When,
-    Zone,
-};
+pub use waiting_take::{Attempt, TakeProgress, WaitingTake};
 
 /// Capacity limits of quotas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::{Guard, Journal, ReadError, Record, ShardId, StreamId, Ticket};
 use parking_lot::Mutex;
+use platform::Durable;
 use quota::record::Malformed;
 use store::{Location, Store};
 
@@ -62,12 +63,12 @@ pub(super) struct QuotaJournal {
     digest: AtomicU64,
     /// Bytes of state appended since the last rewrite.
     written: AtomicU64,
-    rewriting: Mutex<Rewriting>,
+    rewriting: Mutex<RewriteProgress>,
 }
 
 /// Progress of rewriting the state.
 #[derive(Default)]
-struct Rewriting {
+struct RewriteProgress {
     /// Bytes of the last rewrite.
     alive: u64,
     /// The rewrite in progress: the offset before which records are trimmed at its end, the shard,
@@ -86,6 +87,22 @@ impl QuotaJournal {
             written: AtomicU64::new(0),
             rewriting: Mutex::default(),
         }
+    }
+
+    /// Locks the shard of the streams, to append to them.
+    fn lock(&self, now_ms: u64) -> Guard<'_> {
+        self.journal().lock(self.streams.shard, now_ms)
+    }
+
+    /// Returns the durability of the records up to a ticket.
+    fn durable(&self, ticket: Ticket) -> Durable {
+        Durable::new(self.journal(), [Some(ticket), None])
+    }
+
+    /// Returns the offset of the first record of a stream; 0 if the stream does not exist.
+    fn start(&self, stream: StreamId) -> u64 {
+        let state = self.journal().stream(self.streams.shard, stream);
+        state.map_or(0, |state| state.start)
     }
 
     fn journal(&self) -> &Arc<Journal> {

@@ -23,7 +23,7 @@ pub struct RemoteCell {
     pub count: i64,
     /// True if the limit denies; false in shadow mode.
     pub is_enforced: bool,
-    /// For an amount given back to a budget or slots: the [`RemoteStanding::mark`] of its take. An
+    /// For an amount given back to a budget or slots: the [`RemoteCellState::mark`] of its take. An
     /// amount from a past period, from slots that are already released, or without a mark is not
     /// given back.
     pub mark: Option<u64>,
@@ -63,12 +63,12 @@ pub struct RemoteDecision {
     /// Nanoseconds until the take would pass; `None` for never or unknown.
     pub retry_after_ns: Option<u64>,
     /// The resulting states of the cells, in order.
-    pub cells: Vec<RemoteStanding>,
+    pub cells: Vec<RemoteCellState>,
 }
 
 /// The state of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RemoteStanding {
+pub struct RemoteCellState {
     /// The available amount, rounded down; negative for debt.
     pub have: i64,
     /// True if the cell had less than requested. If the take passed, the limit is in shadow mode:
@@ -102,7 +102,7 @@ pub struct Lease {
 
 /// A lease that ended and is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Returned {
+pub struct ReturnedLease {
     /// The lease.
     pub lease: Lease,
     /// The spent amount; the rest is given back.
@@ -121,21 +121,26 @@ pub struct StoreUnavailable {
 
 /// The result of a request, within bounded time. If it is dropped, the operation may be executed or
 /// not.
-pub type Asking<T> = Pin<Box<dyn Future<Output = Result<T, StoreUnavailable>> + Send>>;
+pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreUnavailable>> + Send>>;
 
 /// A shared store of quota cells.
 pub trait QuotaStore: Send + Sync {
     /// Decides takes and returns one decision each, in order. The takes may belong to several
     /// organisations.
-    fn decide(&self, takes: Vec<RemoteTake>) -> Asking<Vec<RemoteDecision>>;
+    fn decide(&self, takes: Vec<RemoteTake>) -> StoreFuture<Vec<RemoteDecision>>;
 
     /// Debits up to `want` of a bucket or a budget for this node, at most its share, and takes back
     /// the lease before. The count of the cell is ignored. With `want` 0 the lease is only
     /// returned. A lease that is never returned counts as spent. Slots cannot be leased.
-    fn lease(&self, cell: RemoteCell, want: u64, before: Option<Returned>) -> Asking<Lease>;
+    fn lease(
+        &self,
+        cell: RemoteCell,
+        want: u64,
+        before: Option<ReturnedLease>,
+    ) -> StoreFuture<Lease>;
 
     /// Checks that the server responds, and returns its version.
-    fn probe(&self) -> Asking<String>;
+    fn probe(&self) -> StoreFuture<String>;
 
     /// Returns the store's state.
     fn view(&self) -> QuotaStoreView;

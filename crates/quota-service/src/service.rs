@@ -8,7 +8,7 @@ use platform::Platform;
 use quota::{Holds, Rules, Seed, Table};
 
 use super::Options;
-use super::cells::{Locked, SHARDS, Shard, recent, share};
+use super::cells::{LockedShard, SHARDS, Shard, recent, share};
 use super::counts::Counts;
 use super::events::Events;
 use super::persistence::{QuotaJournal, QuotaStreams};
@@ -31,9 +31,9 @@ pub struct QuotaService {
     pub(super) anchor: (u64, u64),
     pub(super) options: Options,
     /// The streams of the journal; `None` for a node without storage.
-    pub(super) kept: Option<QuotaJournal>,
+    pub(super) journal: Option<QuotaJournal>,
     /// The shared store of the cells, unless they are local.
-    pub(super) elsewhere: Option<SharedCells>,
+    pub(super) shared: Option<SharedCells>,
     /// Serializes changes.
     pub(super) changing: Mutex<()>,
     /// The earliest deadline of a hold.
@@ -66,7 +66,7 @@ impl QuotaService {
                 table: Table::new(seed, share(options.subjects_max)),
                 holds: Holds::new(share(options.holds_max)),
                 recent: recent(&options),
-                unkept: Vec::new(),
+                unwritten: Vec::new(),
             })
         };
         Self {
@@ -75,8 +75,8 @@ impl QuotaService {
             rules: RwLock::new(Arc::new(Rules::new(seed, SHARDS))),
             shards: (0..SHARDS).map(shard).collect(),
             anchor: (unix_ms.saturating_mul(1_000_000), now_ns),
-            kept: streams.map(QuotaJournal::new),
-            elsewhere: shared.map(|it| SharedCells::new(it, options.subjects_max)),
+            journal: streams.map(QuotaJournal::new),
+            shared: shared.map(|it| SharedCells::new(it, options.subjects_max)),
             options,
             changing: Mutex::default(),
             holds_due_ns: AtomicU64::new(0),
@@ -144,10 +144,10 @@ impl<'a> Quotas<'a> {
     }
 
     /// Locks the shards that a plan needs, in order.
-    pub(super) fn lock(self, plan: &quota::Plan) -> Vec<Locked<'a>> {
+    pub(super) fn lock(self, plan: &quota::Plan) -> Vec<LockedShard<'a>> {
         let tables = plan.tables().iter();
         tables
-            .map(|table| Locked(self.state().shard(*table)))
+            .map(|table| LockedShard(self.state().shard(*table)))
             .collect()
     }
 

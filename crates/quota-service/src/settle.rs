@@ -7,7 +7,7 @@ use quota::record;
 use quota::{Hold, HoldId, Prefix, Rules, Settled, Subject};
 
 use super::desk::Desk;
-use crate::cells::{Locked, SHARDS};
+use crate::cells::{LockedShard, SHARDS};
 use crate::service::Quotas;
 
 /// Maximum number of expired holds that are ended at a time.
@@ -35,7 +35,7 @@ pub enum SettleOutcome {
 
 /// The answer to a request to settle a hold.
 #[derive(Clone, Debug)]
-pub struct Settling {
+pub struct SettleAnswer {
     /// The outcome.
     pub outcome: SettleOutcome,
     /// The durability that the answer waits for.
@@ -53,7 +53,7 @@ impl Quotas<'_> {
         id: HoldId,
         settled: Settled<'_>,
         requester: Requester<'_>,
-    ) -> Settling {
+    ) -> SettleAnswer {
         let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         desk.begin(&rules, now_ns);
@@ -67,7 +67,7 @@ impl Quotas<'_> {
         };
         drop(shard);
         let Some(hold) = hold else {
-            return Settling {
+            return SettleAnswer {
                 outcome,
                 durable: self.everything_so_far(),
                 failed: None,
@@ -93,8 +93,8 @@ impl Quotas<'_> {
         hold: &Hold,
         settled: Settled<'_>,
         now_ns: u64,
-    ) -> Settling {
-        let mut settling = Settling {
+    ) -> SettleAnswer {
+        let mut settling = SettleAnswer {
             outcome: SettleOutcome::Settled,
             durable: None,
             failed: None,
@@ -104,7 +104,7 @@ impl Quotas<'_> {
             return settling;
         };
         rules.plan_settle(&mut desk.plan, &subject, hold, settled);
-        self.owe_settled(rules, desk, &subject, hold, now_ns);
+        self.queue_settlement(rules, desk, &subject, hold, now_ns);
         loop {
             desk.plan.add_table(home);
             let mut locked = self.lock(&desk.plan);
@@ -116,16 +116,16 @@ impl Quotas<'_> {
                 Ok(()) => {
                     let mut ended = Vec::new();
                     record::encode_ended(id, &mut ended);
-                    match self.keep_ended(rules, desk, &subject, &ended) {
+                    match self.append_hold_end(rules, desk, &subject, &ended) {
                         Ok(durable) => settling.durable = durable,
                         Err(reason) => settling.failed = Some(reason),
                     }
-                    if settling.durable.is_none() && self.is_kept() {
+                    if settling.durable.is_none() && self.is_persistent() {
                         let place = desk.plan.tables().binary_search(&home);
-                        let home: Option<&mut Locked<'_>> =
+                        let home: Option<&mut LockedShard<'_>> =
                             place.ok().and_then(|place| locked.get_mut(place));
                         if let Some(home) = home {
-                            home.0.unkept.push((record::ENDED, ended));
+                            home.0.unwritten.push((record::ENDED, ended));
                         }
                     }
                     self.need_sweep();

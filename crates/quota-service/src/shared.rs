@@ -2,13 +2,13 @@
 //! use.
 //!
 //! A take is decided at once if all of its cells are leased to this node, or if one of them was
-//! denied a moment ago; otherwise the store is asked ([`ask`]), and the caller waits as for credit
-//! ([`Parked`]). Cells of units that listeners count stay local to each node. Everything else works
+//! denied a moment ago; otherwise the store is asked (`request`), and the caller waits as for credit
+//! (`waiting_take`). Cells of units that listeners count stay local to each node. Everything else works
 //! as without a store: limits, holds and ids belong to the node, and a hold ends here and is
-//! settled in the store [later](owed).
+//! settled in the store [later](unsent).
 //!
 //! Invariant: *all nodes together admit what the store has debited, plus what a limit grants while
-//! the store is [unavailable](away)*; such grants are counted, reported, and debited later. Without
+//! the store is [unavailable](fallback)*; such grants are counted, reported, and debited later. Without
 //! a store, the only cost is the check whether there is one.
 
 mod admin;
@@ -18,12 +18,12 @@ mod fallback;
 mod lease;
 mod lease_size;
 mod leases;
-mod parked;
 mod request;
 mod start;
 mod tend;
 mod unsent;
 mod view;
+mod waiting_take;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ use parking_lot::Mutex;
 
 use crate::quota_store::{QuotaStore, SharedStore};
 
-pub(super) use parked::Running;
 pub use view::SharedStoreView;
+pub(super) use waiting_take::RunningQuery;
 
 /// Shared-store state; see the module docs.
 pub(super) struct SharedCells {
@@ -42,7 +42,7 @@ pub(super) struct SharedCells {
     /// Number of nodes that share the cells.
     nodes: u32,
     leases: leases::Leases,
-    owed: Mutex<unsent::Owed>,
+    unsent: Mutex<unsent::UnsentChanges>,
     shares: fallback::Shares,
     /// Ids of takes that wait for the store's answer.
     ids: Mutex<BTreeSet<String>>,
@@ -68,7 +68,7 @@ impl SharedCells {
             store: shared.store,
             nodes,
             leases: leases::Leases::new(entries_max, nodes),
-            owed: Mutex::default(),
+            unsent: Mutex::default(),
             shares: fallback::Shares::default(),
             ids: Mutex::default(),
             counts: Counts::default(),

@@ -9,8 +9,8 @@ use quota::{Cost, Decision, Denied, Hold, HoldId, Plan, Refused, Rules, Settled}
 use super::desk::Desk;
 use super::events::EventKind;
 use super::outcome::{DecidedTake, Denial, HoldGrant, Note, Outcome, Take, Turn, id_of};
-use super::parked::TakeProgress;
-use crate::cells::{Locked, RecentTake, SHARDS};
+use super::waiting_take::TakeProgress;
+use crate::cells::{LockedShard, RecentTake, SHARDS};
 use crate::service::Quotas;
 
 /// Maximum length of a take id, in bytes.
@@ -18,14 +18,14 @@ const ID_SIZE_MAX: usize = 255;
 
 impl<'a> Quotas<'a> {
     /// Decides a take, or begins to ask the shared store that has its cells. The desk then holds
-    /// the standing of its limits.
+    /// the state of its limits.
     pub fn take(self, desk: &mut Desk, take: &Take<'_>) -> TakeProgress {
-        if let Some(elsewhere) = &self.state().elsewhere {
-            return self.take_elsewhere(elsewhere, desk, take);
+        if let Some(shared) = &self.state().shared {
+            return self.take_shared(shared, desk, take);
         }
         let now_ns = self.current_ns();
         let rules = self.state().rules.read();
-        TakeProgress::Done(self.take_here(&rules, desk, take, now_ns))
+        TakeProgress::Done(self.take_local(&rules, desk, take, now_ns))
     }
 
     /// Decides takes in order, all at the same time unless the store is asked; calls `each` with
@@ -36,9 +36,9 @@ impl<'a> Quotas<'a> {
         takes: impl IntoIterator<Item = Take<'t>>,
         mut each: impl FnMut(&Desk, TakeProgress),
     ) {
-        if let Some(elsewhere) = &self.state().elsewhere {
+        if let Some(shared) = &self.state().shared {
             for take in takes {
-                let begun = self.take_elsewhere(elsewhere, desk, &take);
+                let begun = self.take_shared(shared, desk, &take);
                 each(desk, begun);
             }
             return;
@@ -46,13 +46,13 @@ impl<'a> Quotas<'a> {
         let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         for take in takes {
-            let taken = self.take_here(&rules, desk, &take, now_ns);
+            let taken = self.take_local(&rules, desk, &take, now_ns);
             each(desk, TakeProgress::Done(taken));
         }
     }
 
     /// Decides a take whose cells are local.
-    pub(super) fn take_here(
+    pub(super) fn take_local(
         self,
         rules: &Arc<Rules>,
         desk: &mut Desk,
@@ -105,7 +105,7 @@ impl<'a> Quotas<'a> {
             // A single table is the common case, and needs no list.
             let decided = match *desk.plan.tables() {
                 [table] => {
-                    let mut locked = [Locked(self.state().shard(table))];
+                    let mut locked = [LockedShard(self.state().shard(table))];
                     self.decide(rules, desk, take, home, &mut locked, now_ns)
                 }
                 _ => {
@@ -114,9 +114,9 @@ impl<'a> Quotas<'a> {
                 }
             };
             match decided {
-                Decided::Taken(taken) => return taken,
-                Decided::Denied(denied) => return self.denied(rules, take, &denied, now_ns),
-                Decided::NoRoom(step) => desk.plan.overflow(rules, step),
+                TakeDecision::Taken(taken) => return taken,
+                TakeDecision::Denied(denied) => return self.denied(rules, take, &denied, now_ns),
+                TakeDecision::NoRoom(step) => desk.plan.overflow(rules, step),
             }
         }
     }
@@ -128,9 +128,9 @@ impl<'a> Quotas<'a> {
         desk: &mut Desk,
         take: &Take<'_>,
         home: Option<u16>,
-        locked: &mut [Locked<'_>],
+        locked: &mut [LockedShard<'_>],
         now_ns: u64,
-    ) -> Decided {
+    ) -> TakeDecision {
         let home = home.and_then(|home| desk.plan.tables().binary_search(&home).ok());
         if let (Some(home), Some(id)) = (home, take.id)
             && let Some(known) = locked[home]
@@ -141,34 +141,37 @@ impl<'a> Quotas<'a> {
         {
             quota::look(rules, &mut desk.plan, &take.subject, locked, now_ns);
             let is_sync = desk.plan.is_sync(rules);
-            return Decided::Taken(self.repeated(known, take, is_sync));
+            return TakeDecision::Taken(self.repeated(known, take, is_sync));
         }
         if take.hold.is_some()
             && let Some(full) = home.and_then(|home| locked[home].0.holds.check_room().err())
         {
-            return Decided::Taken(DecidedTake::unavailable(&full.to_string()));
+            return TakeDecision::Taken(DecidedTake::unavailable(&full.to_string()));
         }
         match quota::decide(rules, &mut desk.plan, &take.subject, locked, now_ns) {
             Decision::Admitted => {}
-            Decision::Denied(denied) => return Decided::Denied(denied),
-            Decision::NoRoom(step) => return Decided::NoRoom(step),
+            Decision::Denied(denied) => return TakeDecision::Denied(denied),
+            Decision::NoRoom(step) => return TakeDecision::NoRoom(step),
             Decision::Refused(refused) => {
-                return Decided::Taken(DecidedTake::at_once(Outcome::Refused(refused)));
+                return TakeDecision::Taken(DecidedTake::at_once(Outcome::Refused(refused)));
             }
             Decision::Halted { prefix, reason } => {
-                return Decided::Taken(DecidedTake::at_once(Outcome::Halted { prefix, reason }));
+                return TakeDecision::Taken(DecidedTake::at_once(Outcome::Halted {
+                    prefix,
+                    reason,
+                }));
             }
         }
         let note = home.map(|home| self.note(rules, &desk.plan, take, &mut locked[home], now_ns));
         let hold = note.as_ref().and_then(|note| note.hold);
-        let durable = match self.keep_taken(rules, desk, take, note.as_ref()) {
+        let durable = match self.append_take(rules, desk, take, note.as_ref()) {
             Ok(durable) => durable,
             Err(reason) => {
                 if let (Some(home), Some(hold)) = (home, hold) {
                     locked[home].0.holds.remove(hold.id);
                 }
                 self.undo(rules, desk, take, locked, now_ns);
-                return Decided::Taken(DecidedTake::unavailable(&reason));
+                return TakeDecision::Taken(DecidedTake::unavailable(&reason));
             }
         };
         if let (Some(home), Some(note)) = (home, note) {
@@ -176,7 +179,7 @@ impl<'a> Quotas<'a> {
         }
         self.tell_warned(rules, desk, take);
         self.need_sweep();
-        Decided::Taken(DecidedTake {
+        TakeDecision::Taken(DecidedTake {
             outcome: Outcome::Admitted {
                 hold,
                 is_repeat: false,
@@ -192,7 +195,7 @@ impl<'a> Quotas<'a> {
         rules: &Rules,
         plan: &Plan,
         take: &Take<'_>,
-        home: &mut Locked<'_>,
+        home: &mut LockedShard<'_>,
         now_ns: u64,
     ) -> Note {
         let mut note = Note::default();
@@ -234,7 +237,13 @@ impl<'a> Quotas<'a> {
     }
 
     /// Remembers a take id; if it is not written yet, it is written a moment later.
-    pub(super) fn remember(self, home: &mut Locked<'_>, note: Note, is_written: bool, now_ns: u64) {
+    pub(super) fn remember(
+        self,
+        home: &mut LockedShard<'_>,
+        note: Note,
+        is_written: bool,
+        now_ns: u64,
+    ) {
         let shard = &mut home.0;
         if let Some((id, until_ns)) = note.id {
             let taken = RecentTake {
@@ -243,8 +252,8 @@ impl<'a> Quotas<'a> {
             };
             shard.recent.insert(&id, taken, until_ns, now_ns);
         }
-        if !is_written && self.is_kept() {
-            shard.unkept.extend(note.records);
+        if !is_written && self.is_persistent() {
+            shard.unwritten.extend(note.records);
         }
     }
 
@@ -321,7 +330,7 @@ impl<'a> Quotas<'a> {
         rules: &Rules,
         desk: &mut Desk,
         take: &Take<'_>,
-        locked: &mut [Locked<'_>],
+        locked: &mut [LockedShard<'_>],
         now_ns: u64,
     ) {
         let hold = Hold {
@@ -364,7 +373,8 @@ impl<'a> Quotas<'a> {
     }
 }
 
-enum Decided {
+/// The result of one attempt with all shards locked.
+enum TakeDecision {
     Taken(DecidedTake),
     Denied(Denied),
     NoRoom(usize),

@@ -258,7 +258,7 @@ fn remaining(node: &Node, subject: &str) -> Vec<i128> {
         .quotas()
         .peek(&mut desk, &Subject::parse(subject).unwrap());
     assert!(asked.is_none(), "there is no store to ask");
-    desk.standings().map(|standing| standing.have).collect()
+    desk.limit_states().map(|state| state.have).collect()
 }
 
 fn is_durable(durable: &Durable) -> Option<bool> {
@@ -333,7 +333,7 @@ fn batched_takes_are_decided_in_order() {
         .quotas()
         .take_batch(&mut Desk::new(), takes, |desk, begun| {
             let taken = decided(begun);
-            let remaining = desk.standings().next().map(|standing| standing.have);
+            let remaining = desk.limit_states().next().map(|state| state.have);
             told.push((matches!(taken.outcome, Outcome::Admitted { .. }), remaining));
         });
     let expected = [(true, 2), (true, 1), (true, 2), (true, 0), (false, 0)];

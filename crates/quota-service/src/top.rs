@@ -54,7 +54,7 @@ impl Quotas<'_> {
         let mut first = BinaryHeap::<Reverse<(u64, quota::LimitId, String)>>::new();
         for shard in &self.state().shards {
             shard.lock().table.walk(0, usize::MAX, |key, cell| {
-                let Some((have, capacity)) = rules.standing(key, cell, now_ns) else {
+                let Some((have, capacity)) = rules.balance(key, cell, now_ns) else {
                     return;
                 };
                 let amount = match by {

@@ -340,7 +340,7 @@ pub(crate) fn commit<T: DerefMut<Target = Table>>(
 
 impl Plan {
     /// Returns the state of every limit that was read, in the order of the rules.
-    pub fn standings<'a>(
+    pub fn limit_states<'a>(
         &'a self,
         rules: &'a Rules,
         now_ns: u64,

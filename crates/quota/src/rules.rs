@@ -102,14 +102,14 @@ impl Rules {
             let Some(old) = self.policies.index(*id) else {
                 return Dial::new(limit.factor, now_ns);
             };
-            let (dial, standing) = (self.dials[old], self.limit(old).factor);
+            let (dial, old_factor) = (self.dials[old], self.limit(old).factor);
             let then = dial.then.filter(|(until_ns, _)| now_ns < *until_ns);
             match then {
                 Some((until_ns, _)) => {
                     dial.turned(now_ns, dial.factor, Some((until_ns, limit.factor)))
                 }
                 // A factor that was set without an end stays until the limit's own factor changes.
-                None if standing == limit.factor => dial,
+                None if old_factor == limit.factor => dial,
                 None => dial.turned(now_ns, limit.factor, None),
             }
         };
@@ -309,7 +309,7 @@ impl Rules {
     }
 
     /// Returns the available amount of a cell, rounded down, and its capacity.
-    pub fn standing(&self, key: Key<'_>, cell: &Cell, now_ns: u64) -> Option<(i128, u64)> {
+    pub fn balance(&self, key: Key<'_>, cell: &Cell, now_ns: u64) -> Option<(i128, u64)> {
         let index = self.policies.index(key.limit)?;
         let mut cell = *cell;
         let (kind, _) = self.bring_up(index, &mut cell, key.prefix, now_ns);

@@ -3,7 +3,7 @@
 //!
 //! A [`Part`] describes one cell to the store: its key, its capacity and refill with weight, factor
 //! and override applied, and the requested amount. The store's answers are [entered](Plan::tell)
-//! into the plan, so that standings and charges are computed as for local cells.
+//! into the plan, so that balances and charges are computed as for local cells.
 
 use crate::admin::Override;
 use crate::cell::{Cell, When};
@@ -94,7 +94,7 @@ impl Rules {
             key,
             hash,
             kind: self
-                .standing_kind(index, key.prefix, now_ns)
+                .current_kind(index, key.prefix, now_ns)
                 .by(factor)
                 .without_named_zone(self.dial(index).calendar_ns(now_ns)),
             count,
@@ -103,24 +103,19 @@ impl Rules {
     }
 
     /// Returns the kind of a cell with its override applied, before any factor.
-    fn standing_kind(&self, index: usize, prefix: Prefix<'_>, now_ns: u64) -> Kind {
+    fn current_kind(&self, index: usize, prefix: Prefix<'_>, now_ns: u64) -> Kind {
         let base = *self.kind(index);
-        let change = self.standing_override(index, prefix, now_ns);
+        let change = self.current_override(index, prefix, now_ns);
         change.map_or(base, |change| change.kind(base))
     }
 
     /// Returns whether an override applies to the cell.
     pub fn is_overridden(&self, part: &Part<'_>, now_ns: u64) -> bool {
-        let change = self.standing_override(part.index, part.key.prefix, now_ns);
+        let change = self.current_override(part.index, part.key.prefix, now_ns);
         change.is_some()
     }
 
-    fn standing_override(
-        &self,
-        index: usize,
-        prefix: Prefix<'_>,
-        now_ns: u64,
-    ) -> Option<&Override> {
+    fn current_override(&self, index: usize, prefix: Prefix<'_>, now_ns: u64) -> Option<&Override> {
         if self.overrides.is_empty() {
             return None;
         }
@@ -174,7 +169,7 @@ fn cell_from_answer(
     now_ns: u64,
 ) -> (Cell, Kind) {
     let (key, dial) = (step.key(rules, subject), rules.dial(step.index));
-    let kind = rules.standing_kind(step.index, key.prefix, now_ns);
+    let kind = rules.current_kind(step.index, key.prefix, now_ns);
     let mut cell = Cell::full(key.limit, &kind, dial, now_ns);
     cell.amount = match kind {
         Kind::Bucket(bucket) => have.saturating_mul(i128::from(bucket.period_ns)),

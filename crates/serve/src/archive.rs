@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use config::Config;
-use conversation_service::feed::Keep;
+use conversation_service::feed::ArchivedRetention;
 use outbound::archive::{Archive, Options};
 
 use console::{Exit, Failure};
@@ -24,7 +24,7 @@ fn options(config: &Config) -> Option<Options> {
         interval: archive.interval,
         statement_timeout: archive.statement_timeout,
         read_timeout: archive.read_timeout,
-        keep: Keep {
+        keep: ArchivedRetention {
             messages: archive.keep_messages.map(u64::from),
             bytes: archive.keep_size.map(|size| size.as_u64()),
             age_ms: archive.keep_age.map(ms),

@@ -12,7 +12,7 @@ use access::Principal;
 use access::tokens::FILE_NAME;
 use client::{Fault, Request, Server};
 use door::{Gate, Refused};
-use journal::backup::{self, Copied};
+use journal::backup::{self, CopyStats};
 use journal::disk::{Disk as _, RealDisk};
 use journal::{Health, Journal};
 use model::ErrorCode;
@@ -102,7 +102,7 @@ fn answer(source: &Source, caller: &Principal, body: &[u8]) -> Result<Value, Fau
 
 /// Copies everything under a temporary name, and renames the copy at the end. A backup under its
 /// final name is therefore complete.
-fn make(source: &Source, target: &Path) -> Result<Copied, Fault> {
+fn make(source: &Source, target: &Path) -> Result<CopyStats, Fault> {
     if target.symlink_metadata().is_ok() {
         let message = format!("{} exists already", target.display());
         return Err(Fault::with_code(ErrorCode::InvalidArgument, message));
@@ -126,7 +126,7 @@ fn make(source: &Source, target: &Path) -> Result<Copied, Fault> {
     copied
 }
 
-fn fill(source: &Source, target: &Path) -> Result<Copied, Fault> {
+fn fill(source: &Source, target: &Path) -> Result<CopyStats, Fault> {
     let (from, to) = (source.data.join(DIRECTORY), target.join(DIRECTORY));
     let link = |path: &str| std::fs::hard_link(from.join(path), to.join(path));
     let copied = backup::copy(&RealDisk::new(&from), &RealDisk::new(&to), &link)

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use config::HostPort;
 use http_quotas::COMPAT_LIMIT;
-use quota_service::{Limit, LimitConfig};
+use quota::Limit;
+use quota_service::LimitConfig;
 use tokio::net::TcpListener;
 
 use console::{Environment, Exit, Failure};

@@ -11,7 +11,7 @@ use message_json::chunks::Assembler;
 use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions};
 use parking_lot::Mutex;
 use platform::Ports;
-use quota_service::Limit;
+use quota::Limit;
 use tokio::task::JoinSet;
 use webhooks::caller::{CallError, Caller, Calling, Request, WebhookPolicy};
 use webhooks::{WebhookParts, WebhookSettings};

@@ -125,8 +125,8 @@ impl Views {
                 return Ok(None);
             }
             // A conversation that was erased meanwhile is skipped.
-            let standing = source.visible_conversation(place.number)?;
-            Ok(standing.map(|standing| listed(standing, row.activity_ms)))
+            let conversation = source.visible_conversation(place.number)?;
+            Ok(conversation.map(|conversation| listed(conversation, row.activity_ms)))
         });
         let (conversations, next) = self.walked(walked)?;
         Ok(Listing {
@@ -144,13 +144,13 @@ impl Views {
     }
 }
 
-fn listed(standing: VisibleConversation, active_ms: u64) -> Listed {
+fn listed(conversation: VisibleConversation, active_ms: u64) -> Listed {
     let VisibleConversation {
         name,
         state,
         start,
         head,
-    } = standing;
+    } = conversation;
     Listed {
         name,
         head_seq: head,

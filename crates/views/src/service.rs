@@ -96,7 +96,7 @@ impl Views {
     }
 
     /// Returns the progress, without reading from disk.
-    pub fn standing(&self) -> ViewsProgress {
+    pub fn progress(&self) -> ViewsProgress {
         let ends: u64 = self.source().ends().iter().sum();
         ViewsProgress {
             is_ready: self.state.is_ready.load(Ordering::Relaxed),

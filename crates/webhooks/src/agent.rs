@@ -15,7 +15,7 @@ use journal::Ticket;
 use parking_lot::Mutex;
 
 use conversation_service::AgentChanges;
-use conversation_service::Look;
+use conversation_service::AgentTurn;
 
 /// The state of one agent.
 pub(super) struct Agent {
@@ -140,7 +140,7 @@ impl Agent {
     pub(super) fn feed(
         &mut self,
         conversation: u64,
-        look: &Look,
+        look: &AgentTurn,
         now_ms: u64,
         agent_changes: &AgentChanges,
     ) -> bool {

@@ -258,7 +258,7 @@ impl Webhooks {
 
     /// Returns the state of all agents together; `None` before they are loaded. Reads nothing from
     /// disk.
-    pub fn standing(&self) -> Option<AgentTotals> {
+    pub fn totals(&self) -> Option<AgentTotals> {
         if !self.registry.is_loaded() {
             return None;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use conversation_service::{Change, ConversationError, Look};
+use conversation_service::{AgentTurn, Change, ConversationError};
 use conversations::record::WebhookSettings;
 use journal::{Status, StreamId};
 use model::{ErrorCode, Name};
@@ -140,7 +140,7 @@ impl Webhooks {
         revisits
     }
 
-    fn look(&self, conversation: u64) -> Result<Option<Look>, ConversationError> {
+    fn look(&self, conversation: u64) -> Result<Option<AgentTurn>, ConversationError> {
         self.conversations.look(StreamId(conversation), &|agent| {
             let agents = self.registry.agents.lock();
             agents.get(agent).map_or(0, |it| it.floor(conversation))

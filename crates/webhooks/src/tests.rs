@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use conversation_service::{
-    Appended, Assemble, Assembled, Batch, Change, ConversationError, Details, Limits,
+    Appended, Assemble, AssembledContent, Batch, Change, ConversationError, Details, Limits,
 };
 use conversations::{NewMessage, Settings, Status};
 use journal::Line;
@@ -31,8 +31,8 @@ impl WebhookPolicy for AllowAll {
 struct EmptyAssembler;
 
 impl Assemble for EmptyAssembler {
-    fn assemble(&self, _: &Limits, _: &mut dyn Iterator<Item = &[u8]>) -> Assembled {
-        Assembled {
+    fn assemble(&self, _: &Limits, _: &mut dyn Iterator<Item = &[u8]>) -> AssembledContent {
+        AssembledContent {
             parts: b"[]".to_vec(),
             ..Default::default()
         }
@@ -473,10 +473,10 @@ fn partial_answer_does_not_move_the_read_mark() {
     let pending = open(&call.answer_id(1)).unwrap();
     fixture.line.step();
     let mut writer = done(pending).unwrap();
-    let finished = conversation_service::Finished {
+    let finished = conversation_service::DraftResult {
         status: Status::Complete,
         tokens: None,
-        assembled: &conversation_service::Assembled {
+        assembled: &conversation_service::AssembledContent {
             parts: b"[]".to_vec(),
             ..Default::default()
         },

@@ -264,7 +264,7 @@ impl LimitState {
     const SIZE: usize = 27;
 
     fn decode(bytes: &[u8; Self::SIZE]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor::new(bytes, "standing");
+        let mut cursor = Cursor::new(bytes, "limit state");
         let limit = cursor.u16()?;
         let flags = cursor.u8()?;
         Ok(Self {
@@ -301,7 +301,7 @@ pub struct Admitted<'a> {
     pub is_degraded: bool,
     /// The hold, if the take is one.
     pub hold: Option<Hold>,
-    standings: &'a [u8],
+    limit_states: &'a [u8],
 }
 
 /// A hold, for a peer with the feature [`LONG_HOLDS`](crate::LONG_HOLDS).
@@ -324,20 +324,20 @@ impl<'a> Admitted<'a> {
             is_repeat,
             is_degraded,
             hold,
-            standings: &[],
+            limit_states: &[],
         }
     }
 
     /// Iterates over the states of the limits after the take, in order.
-    pub fn standings(&self) -> impl Iterator<Item = LimitState> + use<'a> {
-        let (standings, _) = self.standings.as_chunks();
-        standings
+    pub fn limit_states(&self) -> impl Iterator<Item = LimitState> + use<'a> {
+        let (limit_states, _) = self.limit_states.as_chunks();
+        limit_states
             .iter()
             .filter_map(|bytes| LimitState::decode(bytes).ok())
     }
 
     /// Appends the outcome with the states of its limits, of which at most 65,535 are encoded.
-    pub fn encode(&self, standings: impl Iterator<Item = LimitState>, out: &mut Vec<u8>) {
+    pub fn encode(&self, limit_states: impl Iterator<Item = LimitState>, out: &mut Vec<u8>) {
         let mut flags = if self.is_repeat { REPEAT } else { 0 };
         flags |= if self.is_degraded { DEGRADED } else { 0 };
         flags |= if self.hold.is_some() { LONG_HOLD } else { 0 };
@@ -351,8 +351,8 @@ impl<'a> Admitted<'a> {
         }
         let at = out.len();
         out.extend_from_slice(&[0; 2]);
-        for standing in standings.take(usize::from(u16::MAX)) {
-            standing.encode(out);
+        for state in limit_states.take(usize::from(u16::MAX)) {
+            state.encode(out);
         }
         let count = ((out.len() - at - 2) / LimitState::SIZE) as u16;
         out[at..at + 2].copy_from_slice(&count.to_le_bytes());
@@ -435,7 +435,7 @@ impl<'a> Outcome<'a> {
                     is_repeat: flags & REPEAT != 0,
                     is_degraded: flags & DEGRADED != 0,
                     hold,
-                    standings: cursor.take(size)?,
+                    limit_states: cursor.take(size)?,
                 })
             }
             DENIED => Self::Denied(Denied {
@@ -456,7 +456,7 @@ impl<'a> Outcome<'a> {
     /// Returns true if all its limits have an index below `limits`.
     fn is_within(&self, limits: u16) -> bool {
         match self {
-            Self::Admitted(admitted) => admitted.standings().all(|one| one.limit < limits),
+            Self::Admitted(admitted) => admitted.limit_states().all(|one| one.limit < limits),
             Self::Denied(denied) => denied.limit < limits,
             Self::Refused { .. } => true,
         }

@@ -508,7 +508,7 @@ const LIMITS: [(&str, &str); 2] = [("agent-rps", "requests"), ("org-tpm", "token
 
 #[test]
 fn outcomes_of_takes() {
-    let standings = [
+    let states = [
         LimitState {
             limit: 0,
             is_shared: false,
@@ -531,7 +531,7 @@ fn outcomes_of_takes() {
         id: 7 << 64 | 8,
         ends_after_ms: 60_000,
     };
-    Admitted::new(Some(hold), true, false).encode(standings.into_iter(), &mut outcomes);
+    Admitted::new(Some(hold), true, false).encode(states.into_iter(), &mut outcomes);
     let payload = check("TAKE reply, admitted", |out| {
         Outcomes::encode(LIMITS.into_iter(), &outcomes, CALL, out);
     });
@@ -542,7 +542,7 @@ fn outcomes_of_takes() {
     };
     assert_eq!((admitted.hold, decoded.count), (Some(hold), 1));
     assert_eq!((admitted.is_repeat, admitted.is_degraded), (true, false));
-    assert_eq!(admitted.standings().collect::<Vec<_>>(), standings);
+    assert_eq!(admitted.limit_states().collect::<Vec<_>>(), states);
 
     let denied = Denied {
         limit: 0,
@@ -571,7 +571,7 @@ fn outcomes_of_takes() {
 fn reference_to_a_missing_limit_is_refused() {
     let outcome = |limit: u16| {
         let mut outcomes = Vec::new();
-        let standing = LimitState {
+        let state = LimitState {
             limit,
             is_shared: true,
             is_shadowed: false,
@@ -579,7 +579,7 @@ fn reference_to_a_missing_limit_is_refused() {
             capacity: 1,
             reset_after_ns: None,
         };
-        Admitted::new(None, false, true).encode([standing].into_iter(), &mut outcomes);
+        Admitted::new(None, false, true).encode([state].into_iter(), &mut outcomes);
         let mut frame = Vec::new();
         Outcomes::encode(LIMITS.into_iter(), &outcomes, CALL, &mut frame);
         Outcomes::decode(&frame[16..]).is_ok()

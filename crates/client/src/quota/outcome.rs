@@ -142,8 +142,8 @@ pub(super) fn decode(
             is_repeat: admitted.is_repeat,
             is_degraded: admitted.is_degraded,
             limits: admitted
-                .standings()
-                .map(|one| standing(&one, &limits))
+                .limit_states()
+                .map(|one| limit_state(&one, &limits))
                 .collect(),
         })),
         wire::Outcome::Denied(denied) => {
@@ -162,15 +162,15 @@ pub(super) fn decode(
     Ok(outcomes.iter().map(outcome).collect())
 }
 
-fn standing(standing: &wire::LimitState, limits: &[(Arc<str>, Arc<str>)]) -> LimitState {
-    let (limit, unit) = limits[usize::from(standing.limit)].clone();
+fn limit_state(state: &wire::LimitState, limits: &[(Arc<str>, Arc<str>)]) -> LimitState {
+    let (limit, unit) = limits[usize::from(state.limit)].clone();
     LimitState {
         limit,
         unit,
-        have: standing.have,
-        capacity: standing.capacity,
-        reset_after: standing.reset_after_ns.map(Duration::from_nanos),
-        is_shared: standing.is_shared,
-        is_shadowed: standing.is_shadowed,
+        have: state.have,
+        capacity: state.capacity,
+        reset_after: state.reset_after_ns.map(Duration::from_nanos),
+        is_shared: state.is_shared,
+        is_shadowed: state.is_shadowed,
     }
 }

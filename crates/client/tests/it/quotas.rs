@@ -21,7 +21,7 @@ fn bucket(name: &str, unit: &str, capacity: u64, refill: &str) -> LimitConfig {
     }
 }
 
-/// A node with these limits, and a client.
+/// Starts a node with these limits, and connects a client.
 async fn node(limits: &[LimitConfig]) -> (Node, Client) {
     let node = Node::start(&inproc()).await;
     let limits = limits.iter().map(|one| one.read().unwrap()).collect();
@@ -49,12 +49,12 @@ async fn a_take_reports_the_remainder_and_a_denial_its_retry_time() {
         let (_node, client) = node(&[bucket("tpm", "tokens", 100, "10/s")]).await;
         let quota = client.quota();
         let first = admitted(&quota, &tokens("acme/x/a", 70)).await;
-        let [standing] = &first.limits[..] else {
+        let [state] = &first.limits[..] else {
             panic!("{first:?}")
         };
-        assert_eq!((&*standing.limit, &*standing.unit), ("tpm", "tokens"));
-        assert_eq!((standing.have, standing.capacity), (30, 100));
-        assert_eq!(standing.reset_after, Some(Duration::from_secs(7)));
+        assert_eq!((&*state.limit, &*state.unit), ("tpm", "tokens"));
+        assert_eq!((state.have, state.capacity), (30, 100));
+        assert_eq!(state.reset_after, Some(Duration::from_secs(7)));
         assert!(first.hold.is_none() && !first.is_repeat);
         let second = quota.take(&tokens("acme/x/a", 50)).await.unwrap();
         let Outcome::Denied(denied) = &second else {

@@ -47,12 +47,12 @@ pub struct Row {
     /// The time of the event, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
     /// The kind of event, with its record.
-    pub happened: Happened,
+    pub happened: EventContent,
 }
 
 /// The kind of an event.
 #[derive(Clone, Debug)]
-pub enum Happened {
+pub enum EventContent {
     /// A message was appended.
     Message {
         /// The message's number.
@@ -116,8 +116,8 @@ impl Conversations {
                 batch.names.insert(number, name);
                 match (&row.happened, states.get(&number)) {
                     // The newest state replaces an earlier one: no row between depends on it.
-                    (Happened::State(_), Some(at)) => batch.rows[*at] = row,
-                    (Happened::State(_), None) => {
+                    (EventContent::State(_), Some(at)) => batch.rows[*at] = row,
+                    (EventContent::State(_), None) => {
                         states.insert(number, batch.rows.len());
                         batch.rows.push(row);
                     }
@@ -131,7 +131,7 @@ impl Conversations {
     }
 }
 
-impl Happened {
+impl EventContent {
     /// Returns the approximate memory size, in bytes.
     fn size(&self) -> usize {
         match self {
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         &mut self,
         event: &Record,
         to: &EventRef,
-    ) -> Result<Option<(String, Happened)>, ConversationError> {
+    ) -> Result<Option<(String, EventContent)>, ConversationError> {
         let named = self.conversations.store.named(StreamId(to.conversation));
         let Some((Kind::Conversation, name, location)) = named else {
             return Err(malformed(event.offset));
@@ -194,16 +194,16 @@ impl<'a> Reader<'a> {
                     return Ok(None);
                 };
                 let base = self.base(location)?;
-                Happened::Message {
+                EventContent::Message {
                     seq: (record.offset + 1).saturating_sub(base),
                     record: Bytes::copy_from_slice(&record.payload),
                 }
             }
             Some(EventTag::State) => {
                 let engine = self.conversations.read_engine(location)?;
-                Happened::State(Box::new(engine.state().clone()))
+                EventContent::State(Box::new(engine.state().clone()))
             }
-            Some(EventTag::Erased) => Happened::Erased,
+            Some(EventTag::Erased) => EventContent::Erased,
             None => return Err(malformed(event.offset)),
         };
         Ok(Some((name, happened)))

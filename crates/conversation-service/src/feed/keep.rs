@@ -10,7 +10,7 @@ use crate::{ConversationError, Conversations};
 /// Limits of the archived messages that stay on the disk; `None` is unlimited. The newest message
 /// always stays, because the next one links to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Keep {
+pub struct ArchivedRetention {
     /// Number of messages; up to an eighth more before a trim is worth it.
     pub messages: Option<u64>,
     /// Approximate bytes.
@@ -19,7 +19,7 @@ pub struct Keep {
     pub age_ms: Option<u64>,
 }
 
-impl Keep {
+impl ArchivedRetention {
     /// Returns whether nothing is ever trimmed.
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
@@ -32,7 +32,7 @@ impl Conversations {
     pub fn trim_archived(
         &self,
         number: u64,
-        keep: &Keep,
+        keep: &ArchivedRetention,
         archived: impl Fn(u64) -> u64,
     ) -> Result<u64, ConversationError> {
         let stream = StreamId(number);
@@ -67,7 +67,11 @@ impl Conversations {
     }
 
     /// Returns the first stored message, and the first one to retain.
-    fn surplus(&self, at: Location, keep: &Keep) -> Result<Option<(u64, u64)>, ConversationError> {
+    fn surplus(
+        &self,
+        at: Location,
+        keep: &ArchivedRetention,
+    ) -> Result<Option<(u64, u64)>, ConversationError> {
         let journal = &self.store.journal;
         let Some(state) = journal.stream(at.shard, at.stream) else {
             return Ok(None);

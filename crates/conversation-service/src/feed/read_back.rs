@@ -10,7 +10,7 @@ use std::thread::{self, Thread};
 use ::journal::{ReadLimit, Record};
 use conversations::record;
 
-use crate::archive::{ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted};
+use crate::archive::{ArchiveQuery, ArchiveRead, ArchiveUnavailable, ArchiveView, ArchivedMessage};
 use crate::read::MessageLocation;
 use crate::{ConversationError, Conversations};
 
@@ -71,13 +71,13 @@ impl Conversations {
         seq: u64,
         limit: ReadLimit,
         trimmed: &ConversationError,
-    ) -> Option<Reading> {
+    ) -> Option<ArchiveRead> {
         let archive = self.rooms.archive.as_ref()?;
         let ConversationError::Trimmed { start_seq: start } = *trimmed else {
             return None;
         };
         let last = seq.saturating_add(limit.records.max(1) as u64 - 1);
-        let wanted = Wanted {
+        let wanted = ArchiveQuery {
             journal: self.store.journal.id(),
             conversation: place.location.stream.0,
             seqs: seq..=last.min(start.saturating_sub(1)),
@@ -92,17 +92,17 @@ impl Conversations {
 pub(crate) fn taken(
     place: MessageLocation,
     seq: u64,
-    answer: Result<Vec<Archived>, ArchiveUnavailable>,
+    answer: Result<Vec<ArchivedMessage>, ArchiveUnavailable>,
     trimmed: ConversationError,
 ) -> Result<Vec<Record>, ConversationError> {
     let archived = answer.map_err(|cause| ConversationError::Archive { seq, cause })?;
-    let is_next = |(at, it): (u64, &Archived)| it.seq == at;
+    let is_next = |(at, it): (u64, &ArchivedMessage)| it.seq == at;
     let has_all = (seq..).zip(&archived).all(is_next);
     if archived.is_empty() || !has_all {
         // The messages were trimmed before they were archived.
         return Err(trimmed);
     }
-    let record = |it: Archived| Record {
+    let record = |it: ArchivedMessage| Record {
         offset: place.offset(it.seq),
         time_ms: it.at_ms,
         tag: record::MESSAGE,
@@ -120,7 +120,7 @@ impl Wake for Unpark {
 }
 
 /// Blocks this thread until the archive answers.
-fn wait(mut reading: Reading) -> Result<Vec<Archived>, ArchiveUnavailable> {
+fn wait(mut reading: ArchiveRead) -> Result<Vec<ArchivedMessage>, ArchiveUnavailable> {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {

@@ -11,7 +11,9 @@ use parking_lot::Mutex;
 use platform::testing::journal_on;
 
 use super::*;
-use crate::archive::{Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted};
+use crate::archive::{
+    Archive, ArchiveQuery, ArchiveRead, ArchiveUnavailable, ArchiveView, ArchivedMessage,
+};
 use crate::testing::World;
 use crate::{Batch as Messages, Change, NewMessage, Options, Page, Side};
 
@@ -28,7 +30,7 @@ struct Memory {
 }
 
 impl Archive for Memory {
-    fn read(&self, wanted: Wanted) -> Reading {
+    fn read(&self, wanted: ArchiveQuery) -> ArchiveRead {
         if *self.is_away.lock() {
             let reason = "it is down".to_owned();
             return Box::pin(ready(Err(ArchiveUnavailable { reason })));
@@ -44,7 +46,7 @@ impl Archive for Memory {
                 break;
             }
             left = left.saturating_sub(record.len());
-            found.push(Archived {
+            found.push(ArchivedMessage {
                 seq,
                 at_ms: *at_ms,
                 record: record.clone(),
@@ -140,14 +142,14 @@ impl FeedFixture {
     fn take(&self, name: &str, row: &Row) -> String {
         let mut messages = self.archive.messages.lock();
         match &row.happened {
-            Happened::Message { seq, record } => {
+            EventContent::Message { seq, record } => {
                 let message = (row.at_ms, record.clone());
                 let before = messages.insert((row.conversation, *seq), message);
                 assert_eq!(before, None, "twice");
                 format!("{name} {seq}")
             }
-            Happened::State(state) => format!("{name} version {}", state.version),
-            Happened::Erased => {
+            EventContent::State(state) => format!("{name} version {}", state.version),
+            EventContent::Erased => {
                 messages.retain(|(number, _), _| *number != row.conversation);
                 format!("{name} erased")
             }
@@ -155,7 +157,7 @@ impl FeedFixture {
     }
 
     /// Trims every conversation.
-    fn trim(&mut self, keep: &Keep) -> u64 {
+    fn trim(&mut self, keep: &ArchivedRetention) -> u64 {
         let archived = |partition: u64| self.marks.get(&partition).copied().unwrap_or(0);
         let numbers = 1..self.conversations().numbers_end();
         let trimmed = numbers.map(|number| {
@@ -183,10 +185,10 @@ fn named(name: &str) -> Name {
     Name::parse(name).unwrap()
 }
 
-fn keep(messages: u64) -> Keep {
-    Keep {
+fn keep(messages: u64) -> ArchivedRetention {
+    ArchivedRetention {
         messages: Some(messages),
-        ..Keep::default()
+        ..ArchivedRetention::default()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::Conversations;
 
 /// A registered waker; dropping this ends the registration.
 #[must_use = "nobody is woken once it is dropped"]
-pub struct Waiting {
+pub struct EventWait {
     conversations: Conversations,
     followings: Vec<Following>,
 }
@@ -23,8 +23,8 @@ impl Conversations {
         partitions: &Partitions,
         next: impl Fn(&Partition) -> u64,
         waker: &Waker,
-    ) -> Option<Waiting> {
-        let mut waiting = Waiting {
+    ) -> Option<EventWait> {
+        let mut waiting = EventWait {
             conversations: self.clone(),
             followings: Vec::new(),
         };
@@ -44,7 +44,7 @@ impl Conversations {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for EventWait {
     fn drop(&mut self) {
         for following in &self.followings {
             self.conversations.store.unfollow(following);
@@ -52,8 +52,8 @@ impl Drop for Waiting {
     }
 }
 
-impl std::fmt::Debug for Waiting {
+impl std::fmt::Debug for EventWait {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Waiting({} streams)", self.followings.len())
+        write!(f, "EventWait({} streams)", self.followings.len())
     }
 }

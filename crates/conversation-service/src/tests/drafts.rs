@@ -6,11 +6,11 @@ use super::*;
 pub(super) struct ChunkAssembler;
 
 impl Assemble for ChunkAssembler {
-    fn assemble(&self, _: &Limits, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled {
+    fn assemble(&self, _: &Limits, chunks: &mut dyn Iterator<Item = &[u8]>) -> AssembledContent {
         let chunks: Vec<_> = chunks.map(text).collect();
-        Assembled {
+        AssembledContent {
             parts: chunks.join("+").into_bytes(),
-            ..Assembled::default()
+            ..AssembledContent::default()
         }
     }
 }
@@ -61,11 +61,11 @@ pub(super) fn push(writer: &mut DraftWriter, chunks: &[&str]) {
 }
 
 pub(super) fn finish(writer: &mut DraftWriter, parts: &str, status: Status) -> Pending<Appended> {
-    let assembled = Assembled {
+    let assembled = AssembledContent {
         parts: parts.as_bytes().to_vec(),
-        ..Assembled::default()
+        ..AssembledContent::default()
     };
-    let finished = Finished {
+    let finished = DraftResult {
         status,
         tokens: None,
         assembled: &assembled,

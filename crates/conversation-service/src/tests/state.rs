@@ -31,7 +31,7 @@ fn cursor(who: &str, seq: u64) -> Change {
 
 impl Fixture {
     /// Makes a change and waits for the disk.
-    fn changed(&mut self, name: &str, change: &Change) -> Result<Changed, ConversationError> {
+    fn changed(&mut self, name: &str, change: &Change) -> Result<ChangeResult, ConversationError> {
         let mut pending = self.conversations().change(&named(name), None, change)?;
         self.line.step();
         done(&mut pending).unwrap()

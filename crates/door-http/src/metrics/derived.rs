@@ -10,57 +10,57 @@ use prometheus_client::metrics::gauge::ConstGauge;
 /// Appends the metrics of the parts that the node has.
 pub(super) fn encode(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     if let Some(views) = node.views() {
-        encode_views(views.standing(), encoder)?;
+        encode_views(views.progress(), encoder)?;
     }
-    match node.webhooks().and_then(|it| it.standing()) {
-        Some(standing) => encode_webhooks(standing, encoder),
+    match node.webhooks().and_then(|it| it.totals()) {
+        Some(totals) => encode_webhooks(totals, encoder),
         None => Ok(()),
     }
 }
 
 fn encode_views(
-    standing: views::ViewsProgress,
+    progress: views::ViewsProgress,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), Error> {
     let gauges = [
         (
             "views_ready",
             "1 if the views of conversations are built",
-            standing.is_ready.into(),
+            progress.is_ready.into(),
         ),
         (
             "views_lag_events",
             "Conversation events not yet in the views",
-            standing.lag_events as i64,
+            progress.lag_events as i64,
         ),
     ];
     encode_gauges(&gauges, encoder)
 }
 
 fn encode_webhooks(
-    standing: webhooks::AgentTotals,
+    totals: webhooks::AgentTotals,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), Error> {
     let gauges = [
         (
             "webhook_agents",
             "Agents called for new messages",
-            standing.agents as i64,
+            totals.agents as i64,
         ),
         (
             "webhook_waiting",
             "Conversations that wait for an agent, or for which a call is in flight",
-            standing.waiting as i64,
+            totals.waiting as i64,
         ),
         (
             "webhook_calling",
             "Calls of agents in flight",
-            standing.calling.into(),
+            totals.calling.into(),
         ),
         (
             "webhook_dead",
             "Listed dead letters of agents",
-            standing.dead as i64,
+            totals.dead as i64,
         ),
     ];
     encode_gauges(&gauges, encoder)

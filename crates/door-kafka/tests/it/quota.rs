@@ -6,7 +6,8 @@ use kafka::ErrorCode;
 use kafka::delete_records::{Partition, Request as DeleteRecords, Topic as RecordsOf};
 use kafka::delete_topics::{Request as DeleteTopics, Topic};
 use kafka::produce::{Request, Response};
-use quota_service::{By, LimitConfig, Prefix};
+use quota::Prefix;
+use quota_service::{By, LimitConfig};
 
 use crate::client::{batch, fetch, produce};
 use crate::{Bench, Client};

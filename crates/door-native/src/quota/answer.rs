@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::ErrorCode;
-use quota_service::{DecidedTake, Denial, Desk, LimitState, Outcome, Refused, Unit};
+use quota::{LimitState, Refused, Unit};
+use quota_service::{DecidedTake, Denial, Desk, Outcome};
 use wire::{Admitted, Correlation, Denied, Hold, Outcomes};
 
 /// The answer in preparation; its memory is reused.
@@ -23,7 +24,7 @@ impl Answer {
         self.frame.clear();
     }
 
-    /// Adds the outcome of a take; the desk has the standings of its limits.
+    /// Adds the outcome of a take; the desk has the states of its limits.
     pub(super) fn put(&mut self, desk: &Desk, taken: &DecidedTake) {
         match &taken.outcome {
             Outcome::Admitted { hold, is_repeat } => {
@@ -49,8 +50,8 @@ impl Answer {
         }
     }
 
-    /// Adds the standings of limits, without a take.
-    pub(super) fn put_standings(&mut self, desk: &Desk) {
+    /// Adds the states of limits, without a take.
+    pub(super) fn put_limit_states(&mut self, desk: &Desk) {
         self.put_admitted(desk, Admitted::new(None, false, false));
     }
 
@@ -68,11 +69,11 @@ impl Answer {
     fn put_admitted(&mut self, desk: &Desk, admitted: Admitted<'_>) {
         let now_ns = desk.now_ns();
         let limits = &mut self.limits;
-        let standings = desk.standings().map(|standing| {
-            let limit = place(limits, &standing.limit.name, standing.limit.unit);
-            encoded(limit, &standing, now_ns)
+        let states = desk.limit_states().map(|state| {
+            let limit = place(limits, &state.limit.name, state.limit.unit);
+            encoded(limit, &state, now_ns)
         });
-        admitted.encode(standings, &mut self.outcomes);
+        admitted.encode(states, &mut self.outcomes);
     }
 
     fn put_denied(&mut self, denial: &Denial) {
@@ -101,14 +102,14 @@ fn place(limits: &mut Vec<(Arc<str>, Unit)>, name: &Arc<str>, unit: Unit) -> u16
     index as u16
 }
 
-fn encoded(limit: u16, standing: &LimitState<'_>, now_ns: u64) -> wire::LimitState {
+fn encoded(limit: u16, state: &LimitState<'_>, now_ns: u64) -> wire::LimitState {
     wire::LimitState {
         limit,
-        is_shared: standing.is_shared,
-        is_shadowed: standing.shadowed.is_some(),
-        have: narrow(standing.have),
-        capacity: standing.capacity,
-        reset_after_ns: standing.reset_ns.map(|at_ns| at_ns.saturating_sub(now_ns)),
+        is_shared: state.is_shared,
+        is_shadowed: state.shadowed.is_some(),
+        have: narrow(state.have),
+        capacity: state.capacity,
+        reset_after_ns: state.reset_ns.map(|at_ns| at_ns.saturating_sub(now_ns)),
     }
 }
 

@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::task::Waker;
 use std::time::Duration;
 
-use quota_service::{Attempt, Desk, Durable, Parked};
+use platform::Durable;
+use quota_service::{Attempt, Desk, WaitingTake};
 use wire::Correlation;
 
 use super::answer::Answer;
@@ -18,7 +19,7 @@ type Gap = (usize, usize);
 /// An answer with gaps.
 pub(super) struct Frame {
     pub(super) answer: Answer,
-    gaps: Vec<(Gap, Parked)>,
+    gaps: Vec<(Gap, WaitingTake)>,
     /// The outcomes for gaps: ranges of bytes after those that were known at first.
     filled: Vec<(Gap, Range<usize>)>,
     /// The number of bytes that were known at first.
@@ -32,7 +33,7 @@ impl Frame {
     pub(super) fn new(
         answer: Answer,
         durable: Option<Durable>,
-        asked: Vec<(usize, Parked)>,
+        asked: Vec<(usize, WaitingTake)>,
     ) -> Self {
         let known = answer.outcomes.len();
         let gaps = asked.into_iter().enumerate();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conversation_service::archive::{
-    Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted,
+    Archive, ArchiveQuery, ArchiveRead, ArchiveUnavailable, ArchiveView, ArchivedMessage,
 };
-use conversation_service::feed::{BatchLimit, Happened, Keep, Partitions};
+use conversation_service::feed::{ArchivedRetention, BatchLimit, EventContent, Partitions};
 use model::ErrorCode;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -26,12 +26,12 @@ enum ArchiveMode {
 
 /// An archive in memory.
 struct Memory {
-    messages: Mutex<Arc<BTreeMap<u64, Archived>>>,
+    messages: Mutex<Arc<BTreeMap<u64, ArchivedMessage>>>,
     mood: watch::Sender<ArchiveMode>,
 }
 
 impl Archive for Memory {
-    fn read(&self, wanted: Wanted) -> Reading {
+    fn read(&self, wanted: ArchiveQuery) -> ArchiveRead {
         let (messages, mut mood) = (self.messages.lock().clone(), self.mood.subscribe());
         Box::pin(async move {
             let mood = mood.wait_for(|mood| *mood != ArchiveMode::Silent).await;
@@ -76,7 +76,7 @@ async fn trimmed() -> (DurableNode, Arc<Memory>) {
     };
     let batch = conversations.feed(&partitions.found[0], 0, limit).unwrap();
     let messages = batch.rows.iter().map(|row| match &row.happened {
-        Happened::Message { seq, record } => Archived {
+        EventContent::Message { seq, record } => ArchivedMessage {
             seq: *seq,
             at_ms: row.at_ms,
             record: record.clone(),
@@ -84,9 +84,9 @@ async fn trimmed() -> (DurableNode, Arc<Memory>) {
         other => panic!("{other:?}"),
     });
     *memory.messages.lock() = Arc::new(messages.map(|it| (it.seq, it)).collect());
-    let keep = Keep {
+    let keep = ArchivedRetention {
         messages: Some(2),
-        ..Keep::default()
+        ..ArchivedRetention::default()
     };
     let numbers = 1..conversations.numbers_end();
     let archived = |_: u64| batch.next;

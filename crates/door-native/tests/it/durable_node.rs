@@ -8,7 +8,7 @@ use journal::disk::{Disk, SimulatedDisk};
 use journal::{Background, Journal, Line};
 use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions};
 use platform::Clock;
-use quota_service::Limit;
+use quota::Limit;
 use wire::{Cast, Correlation, Flags, Key, Kind, Payload, Stored};
 
 use crate::agent::{Agent, Frame, tag};

@@ -3,7 +3,8 @@
 mod charges;
 
 use model::ErrorCode;
-use quota_service::{Limit, LimitConfig};
+use quota::Limit;
+use quota_service::LimitConfig;
 use wire::{
     Admitted, Costs, Flags, Kind, Outcome, Outcomes, Settle, TAKES_MAX, Take, Wait, encode_frame,
 };
@@ -82,7 +83,7 @@ fn outcome_texts(frame: &Frame) -> Vec<String> {
     let outcome_texts = outcomes.iter().map(|outcome| match outcome {
         Outcome::Admitted(admitted) => {
             let left = |(name, have)| format!(" {name}={have}");
-            let left: String = standings(&admitted, &names).map(left).collect();
+            let left: String = limit_states(&admitted, &names).map(left).collect();
             let repeat = if admitted.is_repeat { " again" } else { "" };
             format!("admitted{repeat}{left}")
         }
@@ -100,12 +101,12 @@ fn outcome_texts(frame: &Frame) -> Vec<String> {
     outcome_texts.collect()
 }
 
-fn standings<'a>(
+fn limit_states<'a>(
     admitted: &Admitted<'a>,
     names: &'a [&'a str],
 ) -> impl Iterator<Item = (&'a str, i64)> {
-    let standings = admitted.standings();
-    standings.map(|one| (names[usize::from(one.limit)], one.have))
+    let states = admitted.limit_states();
+    states.map(|one| (names[usize::from(one.limit)], one.have))
 }
 
 fn hold(frame: &Frame) -> u128 {

@@ -7,7 +7,8 @@ use access::tokens::{ENTROPY_SIZE, Token};
 use door::{Gate, Pass, Refused, Role};
 use model::ErrorCode;
 use platform::Counter;
-use quota_service::{By, LimitConfig, Prefix};
+use quota::Prefix;
+use quota_service::{By, LimitConfig};
 
 use crate::{Agent, Bench, until};
 

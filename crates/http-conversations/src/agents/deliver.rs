@@ -202,7 +202,7 @@ async fn make(call: Call, node: Node, caller: Arc<dyn Caller>) {
 
 async fn ask(call: &Call, node: &Node, caller: &dyn Caller) -> Result<Outcome, Outcome> {
     let settings = call.settings();
-    let context = kept(call.context()).await?;
+    let context = durable_off_thread(call.context()).await?;
     let body = body(call, &context)?;
     let request = Request {
         target: settings.target.clone(),
@@ -291,7 +291,9 @@ fn body(call: &Call, context: &ContextRead) -> Result<Vec<u8>, Outcome> {
 }
 
 /// Runs work that may wait for the disk on a blocking thread.
-async fn aside<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, AnswerError>
+async fn off_thread<T, E>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, AnswerError>
 where
     T: Send + 'static,
     E: Send + 'static,
@@ -300,8 +302,8 @@ where
     Ok(tokio::task::spawn_blocking(work).await??)
 }
 
-/// Runs such work and waits until its result is on disk.
-async fn kept<T, E>(
+/// Runs work on a blocking thread and waits until its result is on disk.
+async fn durable_off_thread<T, E>(
     work: impl FnOnce() -> Result<Pending<T>, E> + Send + 'static,
 ) -> Result<T, AnswerError>
 where
@@ -309,7 +311,7 @@ where
     E: Send + 'static,
     AnswerError: From<E>,
 {
-    durable(aside(work).await?).await
+    durable(off_thread(work).await?).await
 }
 
 async fn durable<T>(pending: Pending<T>) -> Result<T, AnswerError> {
@@ -330,12 +332,12 @@ async fn next(call: &Call, body: &mut Pin<Box<dyn Body>>) -> Result<Option<Bytes
 
 /// Interprets the refusal of an answer's id: the outcome of the call, or `None` if only a part of
 /// an answer has this id.
-async fn taken(call: &Call, error: AnswerError) -> Result<Option<Outcome>, Outcome> {
+async fn id_taken(call: &Call, error: AnswerError) -> Result<Option<Outcome>, Outcome> {
     let AnswerError::Conversation(refusal) = &error else {
         return Err(error.into());
     };
     match (refusal.code(), refusal.details().seq) {
-        (ErrorCode::IdReused, Some(seq)) => match aside(call.is_answer(seq)).await? {
+        (ErrorCode::IdReused, Some(seq)) => match off_thread(call.is_answer(seq)).await? {
             // The agent has answered with a message of its own.
             true => Ok(Some(Outcome::Answered)),
             false => Ok(None),

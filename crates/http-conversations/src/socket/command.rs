@@ -4,7 +4,7 @@ use conversation_service::{Batch, Position};
 use http_api::{Client, Problem, Shared, body};
 use json::Text;
 use model::Name;
-use quota_service::Durable;
+use platform::Durable;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -44,7 +44,7 @@ const OPS: [&str; 4] = ["append", "watch", "unwatch", "stop"];
 pub(super) enum Outcome {
     Append(Waiting),
     /// A blocking thread has to [`fetch`] first.
-    Elsewhere {
+    NeedsDisk {
         /// The quota charge, made once, which must be on disk before the acknowledgement.
         charged: Option<Durable>,
     },
@@ -134,7 +134,7 @@ fn perform(
             append(shared, &name, tag, command, Thread::OfConnections(client))
         }
         "watch" | "stop" if !of(shared)?.is_at_hand(&name)? => {
-            Ok(Outcome::Elsewhere { charged: None })
+            Ok(Outcome::NeedsDisk { charged: None })
         }
         "watch" => {
             needs_no("watch", "messages", command.messages.is_some())?;
@@ -214,7 +214,7 @@ fn append(
         Thread::OfDisk => (None, Some(conversations.append(name, batch)?)),
     };
     let Some(pending) = pending else {
-        return Ok(Outcome::Elsewhere { charged });
+        return Ok(Outcome::NeedsDisk { charged });
     };
     let ids = messages.iter().map(|message| message.id.map(Box::from));
     Ok(Outcome::Append(Waiting {

@@ -5,7 +5,7 @@ use std::io::Write;
 use axum::http::StatusCode;
 use http_api::reply::{JSON, Reply, push_number};
 use http_api::time::push_rfc3339;
-use quota_service::{Kind, LimitState};
+use quota::{Kind, LimitState};
 use serde_json::json;
 
 use super::request::Wrong;
@@ -38,13 +38,13 @@ pub(super) fn no_redis(reply: &mut Reply) {
     error(reply, StatusCode::NOT_IMPLEMENTED, message);
 }
 
-pub(super) fn admitted(out: &mut Vec<u8>, tokens: u64, standing: &LimitState<'_>) {
+pub(super) fn admitted(out: &mut Vec<u8>, tokens: u64, state: &LimitState<'_>) {
     out.extend_from_slice(br#"{"success":true,"message":"Request allowed","tokensConsumed":"#);
     push_number(out, tokens);
     out.extend_from_slice(br#","remaining":"#);
-    push_number(out, remaining(standing));
+    push_number(out, remaining(state));
     out.extend_from_slice(br#","limit":"#);
-    push_number(out, standing.capacity);
+    push_number(out, state.capacity);
     out.push(b'}');
 }
 
@@ -62,13 +62,13 @@ pub(super) fn denied(out: &mut Vec<u8>, retry_s: Option<u64>, remaining: Option<
     out.push(b'}');
 }
 
-pub(super) fn quota(out: &mut Vec<u8>, agent: &str, standing: &LimitState<'_>) {
+pub(super) fn quota(out: &mut Vec<u8>, agent: &str, state: &LimitState<'_>) {
     out.extend_from_slice(br#"{"agentId":"#);
     push_text(out, agent);
-    let (remaining, limit) = (remaining(standing), standing.capacity);
+    let (remaining, limit) = (remaining(state), state.capacity);
     let _ = write!(out, r#","remaining":{remaining},"limit":{limit},"rate":"#);
-    push_rate(out, &standing.limit.kind);
-    match standing.touched_ns {
+    push_rate(out, &state.limit.kind);
+    match state.touched_ns {
         None => out.extend_from_slice(
             br#","status":"new","message":"No requests made yet. Full quota available."}"#,
         ),

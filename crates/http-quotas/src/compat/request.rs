@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use quota_service::AMOUNT_MAX;
+use quota::AMOUNT_MAX;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -200,7 +200,7 @@ mod tests {
         #[test]
         fn no_two_agents_are_the_same_subject(one in "[ -~]{1,6}", other in "[ -~]{1,6}") {
             prop_assert_eq!(one == other, subject_of(&one) == subject_of(&other));
-            prop_assert!(quota_service::Subject::new(&subject_of(&one), "").is_ok());
+            prop_assert!(quota::Subject::new(&subject_of(&one), "").is_ok());
         }
 
         #[test]

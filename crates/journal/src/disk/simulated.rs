@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use self::crash::Chance;
+use self::crash::RandomFates;
 use self::fault::Plans;
 use self::handle::Handle;
 use self::image::Image;
@@ -85,7 +85,7 @@ impl SimulatedDisk {
 
     /// Simulates a power failure. A random subset of the unsynced changes is retained.
     pub fn crash(&self, rng: &mut fastrand::Rng) {
-        let mut chance = Chance::new(rng);
+        let mut chance = RandomFates::new(rng);
         self.crash_with(|unsynced| chance.fate(unsynced));
     }
 
@@ -114,7 +114,7 @@ impl SimulatedDisk {
 
     /// Makes a random subset of the unsynced changes durable, as a kernel may at any time.
     pub fn write_back(&self, rng: &mut fastrand::Rng) {
-        let mut chance = Chance::new(rng);
+        let mut chance = RandomFates::new(rng);
         let mut state = self.0.lock();
         state.tree.write_back(&mut |unsynced| chance.fate(unsynced));
     }

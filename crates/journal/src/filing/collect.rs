@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cut, FilingError, Line, Sealed};
+use super::{Cut, FilingError, Line, SealedSegment};
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
 use crate::extent::{Entry, RecordRef, Writer};
 use crate::record::{self, RECORD_HEADER_SIZE, RecordKind, RecordView};
@@ -77,7 +77,7 @@ struct OpenStream {
 
 impl SortedSegment {
     /// Reads and sorts a segment.
-    pub(super) fn read(sealed: &Sealed) -> Result<SortedSegment, FilingError> {
+    pub(super) fn read(sealed: &SealedSegment) -> Result<SortedSegment, FilingError> {
         let mut sorted = SortedSegment::default();
         let mut cuts = sealed.cuts.clone();
         let mut scan = Scan::at_once(&sealed.segment, sealed.end);
@@ -149,7 +149,7 @@ impl SortedSegment {
         Ok(false)
     }
 
-    fn add(&mut self, block: &BlockView<'_>, sealed: &Sealed) -> Result<(), FilingError> {
+    fn add(&mut self, block: &BlockView<'_>, sealed: &SealedSegment) -> Result<(), FilingError> {
         let header = &block.header;
         let share = self.shards.entry(header.shard).or_default();
         let number = self.blocks.len() as u32;
@@ -279,7 +279,7 @@ fn mark(record: &RecordView<'_>, block: u32) -> Mark {
     }
 }
 
-fn damaged(sealed: &Sealed, position: Position) -> FilingError {
+fn damaged(sealed: &SealedSegment, position: Position) -> FilingError {
     FilingError::Damaged {
         path: segment::path(sealed.segment.header.sequence),
         position,

@@ -12,7 +12,7 @@ use super::pace::Pace;
 use super::plan::{self, Candidate, Purpose};
 use super::retries::{Retries, Task};
 use super::round::Round;
-use super::{FilingError, Line, Sealed};
+use super::{FilingError, Line, SealedSegment};
 use crate::ShardId;
 use crate::disk::{Disk, sync_names};
 use crate::extent::{self, Extent, ExtentSet, Identity};
@@ -117,7 +117,7 @@ pub struct Filer {
 /// Files to recycle or remove.
 #[derive(Debug)]
 enum Leftover {
-    Segment(Sealed),
+    Segment(SealedSegment),
     Extents(Vec<Identity>),
 }
 
@@ -514,7 +514,7 @@ impl Filer {
     }
 
     /// Recycles the file of a filed segment as a spare, or removes it if there are enough.
-    fn give_back(&self, sealed: &Sealed) -> io::Result<()> {
+    fn give_back(&self, sealed: &SealedSegment) -> io::Result<()> {
         let path = segment::path(sealed.segment.header.sequence);
         let has_enough = match self.full {
             Some(_) => self.spares.ready() > 0,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::collect::SortedSegment;
-use super::{FilingError, Line, Sealed};
+use super::{FilingError, Line, SealedSegment};
 use crate::disk::{Disk, sync_names};
 use crate::extent::{self, Extent, Identity, Writer};
 use crate::manifest::Manifest;
@@ -12,7 +12,7 @@ use crate::{Index, Position, ShardId};
 /// A segment that is being filed.
 #[derive(Debug)]
 pub(super) struct FilingJob {
-    pub(super) sealed: Sealed,
+    pub(super) sealed: SealedSegment,
     pub(super) generation: u64,
     begin: Position,
     sorted: SortedSegment,
@@ -25,7 +25,7 @@ pub(super) struct FilingJob {
 impl FilingJob {
     /// Reads the segment. Everything before `begin` must be filed.
     pub(super) fn begin(
-        sealed: Sealed,
+        sealed: SealedSegment,
         begin: Position,
         generation: u64,
     ) -> Result<FilingJob, FilingError> {

@@ -52,7 +52,7 @@ struct TestLine {
 struct State {
     blocks: Vec<(BlockKind, ShardId, Index, Vec<u8>)>,
     size: u64,
-    sealed: Vec<Sealed>,
+    sealed: Vec<SealedSegment>,
     sequence: u64,
     base: u64,
     indexes: BTreeMap<ShardId, u64>,
@@ -128,7 +128,7 @@ impl TestLine {
         segment.file.sync_data().unwrap();
         header.base = Position(state.base);
         let end = Position(state.base + at);
-        state.sealed.push(Sealed {
+        state.sealed.push(SealedSegment {
             segment,
             end,
             shards: vec![],
@@ -142,7 +142,7 @@ impl TestLine {
 }
 
 impl Line for TestLine {
-    fn sealed(&self) -> Option<Sealed> {
+    fn sealed(&self) -> Option<SealedSegment> {
         self.state.lock().sealed.first().cloned()
     }
 

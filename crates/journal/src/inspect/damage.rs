@@ -48,7 +48,7 @@ pub enum Evidence {
 
 /// Missing records: a gap between offsets of a stream, or before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingRecords {
     /// The shard.
     pub shard: ShardId,
     /// The stream.

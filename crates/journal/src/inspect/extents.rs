@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::table::Table;
 use super::{Damage, Dependent, Evidence, ExtentView, InspectError, Inspection};
+use crate::StreamId;
 use crate::disk::{Disk, list_existing};
 use crate::extent::{self, DamagedPage, Entry, Extent, ExtentError, Identity};
 use crate::manifest::Manifest;
-use crate::StreamId;
 
 /// An opened extent and the index of its view.
 pub(super) struct OpenedExtent {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Damage, Missing};
+use super::{Damage, MissingRecords};
 use crate::{Index, Position, ShardId, StreamId};
 
 /// Result of an inspection.
@@ -29,11 +29,11 @@ pub struct Inspection {
     /// All damage. If it is empty, the directory is whole.
     pub damage: Vec<Damage>,
     /// Missing records. An error, unless their loss was accepted.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingRecords>,
     /// An earlier loss was accepted. If nothing is damaged, it explains the missing records.
     pub is_loss_accepted: bool,
     /// Records of the requested stream: offset to tag and bytes.
-    pub kept: BTreeMap<u64, (u8, Vec<u8>)>,
+    pub records: BTreeMap<u64, (u8, Vec<u8>)>,
 }
 
 /// Number and size of a set of files.

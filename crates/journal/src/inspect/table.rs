@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Inspection, Missing, StreamView};
+use super::{Inspection, MissingRecords, StreamView};
 use crate::extent::Entry;
 use crate::record::{RecordKind, RecordView};
 use crate::{ShardId, StreamId};
@@ -18,17 +18,17 @@ const MISSING_MAX: usize = 256;
 #[derive(Debug)]
 pub(super) struct Table {
     streams: BTreeMap<(ShardId, StreamId), StreamView>,
-    kept_of: Option<(ShardId, StreamId)>,
-    kept: BTreeMap<u64, (u8, Vec<u8>)>,
-    missing: Vec<Missing>,
+    requested: Option<(ShardId, StreamId)>,
+    records: BTreeMap<u64, (u8, Vec<u8>)>,
+    missing: Vec<MissingRecords>,
 }
 
 impl Table {
-    pub(super) fn new(kept_of: Option<(ShardId, StreamId)>) -> Self {
+    pub(super) fn new(requested: Option<(ShardId, StreamId)>) -> Self {
         Self {
             streams: BTreeMap::new(),
-            kept_of,
-            kept: BTreeMap::new(),
+            requested,
+            records: BTreeMap::new(),
             missing: Vec::new(),
         }
     }
@@ -74,8 +74,8 @@ impl Table {
         tag: u8,
         payload: &[u8],
     ) -> bool {
-        if self.kept_of == Some((shard, stream)) {
-            self.kept.insert(offset, (tag, payload.to_vec()));
+        if self.requested == Some((shard, stream)) {
+            self.records.insert(offset, (tag, payload.to_vec()));
         }
         let view = self.streams.entry((shard, stream)).or_default();
         let bytes = payload.len() as u64;
@@ -108,14 +108,14 @@ impl Table {
             self.miss(shard, stream, first, last);
         }
         found.streams = self.streams;
-        found.kept = self.kept;
+        found.records = self.records;
         found.missing = self.missing;
     }
 
     /// Adds a gap, unless there are too many.
     fn miss(&mut self, shard: ShardId, stream: StreamId, first: u64, last: u64) {
         if self.missing.len() < MISSING_MAX {
-            self.missing.push(Missing {
+            self.missing.push(MissingRecords {
                 shard,
                 stream,
                 first,

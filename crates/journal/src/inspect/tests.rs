@@ -64,7 +64,7 @@ fn written() -> Arc<SimulatedDisk> {
 
 fn inspect_all(disk: &SimulatedDisk) -> Inspection {
     let request = Request {
-        kept: Some((SHARD, TRIMMED)),
+        stream: Some((SHARD, TRIMMED)),
         progress: &mut |_, _| {},
     };
     inspect(disk, request).unwrap()
@@ -90,8 +90,8 @@ fn undamaged_directory_is_counted_to_the_last_byte() {
     let live = |(offset, (tag, bytes)): (&u64, &(u8, Vec<u8>))| {
         assert_eq!((*tag, bytes.as_slice()), (3, &[*offset as u8; 100][..]));
     };
-    found.kept.iter().for_each(live);
-    assert!((20..40).all(|offset| found.kept.contains_key(&offset)));
+    found.records.iter().for_each(live);
+    assert!((20..40).all(|offset| found.records.contains_key(&offset)));
     let states: Vec<_> = found.line.segments.iter().map(|one| one.state).collect();
     assert_eq!(states.last(), Some(&SegmentState::Active));
     assert_eq!(found.line.torn_bytes, 0);
@@ -107,7 +107,7 @@ fn content(found: &Inspection) -> Content {
     let streams = streams
         .map(|one| (one.start, one.next, one.bytes))
         .collect();
-    (streams, found.kept.clone())
+    (streams, found.records.clone())
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn inspect_reports_every_flipped_bit_that_matters() {
             let byte = rng.u64(..size);
             disk.flip(&path, byte * 8 + rng.u64(..8)).unwrap();
             let request = Request {
-                kept: Some((SHARD, TRIMMED)),
+                stream: Some((SHARD, TRIMMED)),
                 progress: &mut |_, _| {},
             };
             let found = match inspect(&disk, request) {
@@ -180,7 +180,7 @@ fn a_damaged_block_names_the_streams_whose_records_it_held() {
         evidence: Evidence::Claim,
     };
     assert_eq!(damage.dependents, [dependent]);
-    let missing = Missing {
+    let missing = MissingRecords {
         shard: SHARD,
         stream: BUSY,
         first: 1,
@@ -354,7 +354,7 @@ fn without_a_manifest_every_extent_is_inspected() {
 fn directory_without_a_journal_is_refused() {
     let disk = SimulatedDisk::new(1);
     let request = Request {
-        kept: None,
+        stream: None,
         progress: &mut |_, _| {},
     };
     assert!(matches!(

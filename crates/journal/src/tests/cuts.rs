@@ -94,7 +94,7 @@ fn expected() -> Vec<Vec<u8>> {
 
 fn assert_whole(disk: &SimulatedDisk) {
     let request = inspect::Request {
-        kept: None,
+        stream: None,
         progress: &mut |_, _| {},
     };
     let found = inspect::inspect(disk, request).unwrap();

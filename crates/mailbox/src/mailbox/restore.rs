@@ -15,17 +15,17 @@ impl<S: Clone + PartialEq> Mailbox<S> {
 
     /// Restores a write that was rewritten at `record`, with its state then. The original write may
     /// have been trimmed or not.
-    pub fn restore_moved(&mut self, written: NewMessage<'_>, record: u64, standing: MessageState) {
+    pub fn restore_moved(&mut self, written: NewMessage<'_>, record: u64, state: MessageState) {
         let offset = written.offset;
         if !self.entries.contains_key(&offset) {
             self.insert(written);
         }
         self.moved(offset, record);
         if let Some(entry) = self.entries.get_mut(&offset) {
-            entry.deliveries = standing.deliveries;
-            entry.forgiven = standing.forgiven;
+            entry.deliveries = state.deliveries;
+            entry.forgiven = state.forgiven;
         }
-        self.restore_dead(offset, standing.dead);
+        self.restore_dead(offset, state.dead);
     }
 
     /// Restores a note. A note about an unknown message is ignored.

@@ -41,7 +41,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         Some(Straggler {
             offset,
             record,
-            standing: MessageState {
+            state: MessageState {
                 deliveries: entry.deliveries,
                 forgiven: entry.forgiven,
                 dead,

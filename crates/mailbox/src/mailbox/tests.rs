@@ -94,7 +94,7 @@ fn check(script: &str, expected: &str) {
                 log.push(StreamRecord::Moved(
                     written.unwrap(),
                     record,
-                    straggler.standing,
+                    straggler.state,
                 ));
                 let oldest = mailbox.oldest();
                 writeln!(out, "moved {}, oldest {oldest:?}", straggler.offset).unwrap();
@@ -130,8 +130,8 @@ fn check(script: &str, expected: &str) {
                     match kept {
                         StreamRecord::Write(written) => mailbox.restore(*written),
                         StreamRecord::Note(note) => mailbox.restore_note(*note),
-                        StreamRecord::Moved(written, record, standing) => {
-                            mailbox.restore_moved(*written, *record, *standing);
+                        StreamRecord::Moved(written, record, state) => {
+                            mailbox.restore_moved(*written, *record, *state);
                         }
                     }
                 }
@@ -171,7 +171,7 @@ fn hand_out<'a>(
             }
         };
         let Some((name, room)) = found else {
-            return Answer::Nobody;
+            return Answer::NoSubscriber;
         };
         *room -= 1;
         let Offer {

@@ -47,7 +47,7 @@ fn record_layouts_are_unchanged() {
     let moved = Moved {
         offset: 5,
         written_ms: 0x0102,
-        standing: MessageState {
+        state: MessageState {
             deliveries: 9,
             forgiven: 4,
             dead: Some(Cause::Unanswered),

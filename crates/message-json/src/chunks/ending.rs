@@ -36,7 +36,7 @@ pub struct Assembled {
     pub metadata: String,
 }
 
-impl From<Assembled> for conversation_service::Assembled {
+impl From<Assembled> for conversation_service::AssembledContent {
     fn from(assembled: Assembled) -> Self {
         let metadata = assembled.metadata;
         Self {

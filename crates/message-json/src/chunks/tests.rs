@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// Returns the message of these lines.
-fn assemble(lines: &[u8], sizes: Sizes) -> conversation_service::Assembled {
+fn assemble(lines: &[u8], sizes: Sizes) -> conversation_service::AssembledContent {
     let lines = lines.split(|byte| *byte == b'\n');
     super::assemble(sizes, &mut lines.filter(|line| !line.is_empty()))
 }

@@ -1,4 +1,5 @@
-use quota_service::{Desk, LimitConfig, Subject};
+use quota::Subject;
+use quota_service::{Desk, LimitConfig};
 
 use crate::testing::World;
 use crate::{Parts, QuotaParts};
@@ -77,7 +78,7 @@ fn calls_hold_a_requests_in_flight_slot_until_they_end() {
         let subject = Subject::parse(subject).unwrap();
         let asked = world.node.quotas().peek(&mut desk, &subject);
         assert!(asked.is_none(), "there is no store to ask");
-        let left = desk.standings().map(|standing| standing.have);
+        let left = desk.limit_states().map(|state| state.have);
         left.collect::<Vec<i128>>()
     };
     assert_eq!(anonymous(), [0]);

@@ -123,10 +123,10 @@ impl DeliveryRound<'_> {
         methods: &mut super::mailbox::Methods,
     ) -> Answer<Instance> {
         let Some(stored) = self.lookup.find(offer.record) else {
-            return Answer::Nobody;
+            return Answer::NoSubscriber;
         };
         let Ok(write) = Write::decode(stored.write()) else {
-            return Answer::Nobody;
+            return Answer::NoSubscriber;
         };
         let message = DeliveryParts {
             method: &methods.get(write.method),
@@ -143,7 +143,7 @@ impl DeliveryRound<'_> {
                 let mut anybody = table.any(target, NOBODY);
                 answer(
                     anybody.find_map(|it| self.hand(it, &message)),
-                    Answer::Nobody,
+                    Answer::NoSubscriber,
                 )
             }
             Eligibility::Only(only) => {
@@ -159,7 +159,7 @@ impl DeliveryRound<'_> {
                     let same = all.find(|it| is_at(it, other))?;
                     self.hand(same, &message)
                 });
-                answer(found, Answer::Nobody)
+                answer(found, Answer::NoSubscriber)
             }
         }
     }

@@ -105,7 +105,7 @@ fn restore_record(
         record::MOVED => {
             let moved = record::Moved::decode(bytes)?;
             let written = written(moved.offset, moved.write)?;
-            mailbox.restore_moved(written, record.offset, moved.standing);
+            mailbox.restore_moved(written, record.offset, moved.state);
         }
         record::NOTES => {
             for note in record::decode_notes(bytes) {

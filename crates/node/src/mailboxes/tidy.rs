@@ -171,7 +171,7 @@ impl State {
         let moved = Moved {
             offset: straggler.offset,
             written_ms: stored.written_ms,
-            standing: straggler.standing,
+            state: straggler.state,
             write: stored.write(),
         };
         let mut bytes = Vec::with_capacity(moved.write.len() + Moved::HEAD_SIZE);

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use conversation_service::Conversations;
-use conversation_service::feed::{Batch, BatchLimit, Keep, Partition, Partitions};
+use conversation_service::feed::{ArchivedRetention, Batch, BatchLimit, Partition, Partitions};
 use node::Node;
 use tokio::time::Instant;
 
@@ -295,7 +295,7 @@ impl Feeder {
 fn trim(
     node: &Node,
     numbers: &BTreeSet<u64>,
-    keep: &Keep,
+    keep: &ArchivedRetention,
     next: &BTreeMap<u64, u64>,
 ) -> Result<u64, Failure> {
     let conversations = conversations_of(node)?;

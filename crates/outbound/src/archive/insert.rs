@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use conversation_service::feed::{Batch, Happened, Partition, Row};
+use conversation_service::feed::{Batch, EventContent, Partition, Row};
 use conversations::{Lifecycle, State};
 
 use super::failure::{Failure, is_row_error};
@@ -67,7 +67,7 @@ impl PartitionWriter<'_> {
     ) -> Result<BatchResult, Failure> {
         let mut written = BatchResult::default();
         for row in &batch.rows {
-            if matches!(row.happened, Happened::Erased) {
+            if matches!(row.happened, EventContent::Erased) {
                 self.delete(row.conversation).await?;
                 written.erased += 1;
             }
@@ -82,9 +82,9 @@ impl PartitionWriter<'_> {
         self.insert_conversations(batch).await?;
         for row in &batch.rows {
             match &row.happened {
-                Happened::State(state) => written.refused += self.state(row, state).await?,
-                Happened::Erased => self.erased(row).await?,
-                Happened::Message { .. } => {}
+                EventContent::State(state) => written.refused += self.state(row, state).await?,
+                EventContent::Erased => self.erased(row).await?,
+                EventContent::Message { .. } => {}
             }
         }
         self.messages(&messages(&batch.rows), &mut written).await?;

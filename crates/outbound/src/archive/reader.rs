@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use conversation_service::archive::{
-    Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted,
+    Archive, ArchiveQuery, ArchiveRead, ArchiveUnavailable, ArchiveView, ArchivedMessage,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -27,10 +27,10 @@ const BYTES_MAX: usize = 8 << 20;
 /// Idle time after which the connection is closed.
 const IDLE: Duration = Duration::from_secs(60);
 
-type Answer = Result<Vec<Archived>, ArchiveUnavailable>;
+type Answer = Result<Vec<ArchivedMessage>, ArchiveUnavailable>;
 
 struct Request {
-    wanted: Wanted,
+    wanted: ArchiveQuery,
     asked: Instant,
     answer: oneshot::Sender<Answer>,
 }
@@ -58,7 +58,7 @@ impl Reader {
 }
 
 impl Archive for Reader {
-    fn read(&self, wanted: Wanted) -> Reading {
+    fn read(&self, wanted: ArchiveQuery) -> ArchiveRead {
         let (answer, answered) = oneshot::channel();
         let request = Request {
             wanted,
@@ -120,7 +120,7 @@ async fn answer(
     address: &Address,
     limit: Duration,
     session: &mut Option<Session>,
-    wanted: &Wanted,
+    wanted: &ArchiveQuery,
 ) -> Answer {
     let is_reused = session.is_some();
     let reading = async {
@@ -159,8 +159,8 @@ async fn read(
     address: &Address,
     limit: Duration,
     session: &mut Option<Session>,
-    wanted: &Wanted,
-) -> Result<Vec<Archived>, Failure> {
+    wanted: &ArchiveQuery,
+) -> Result<Vec<ArchivedMessage>, Failure> {
     let session = match session {
         Some(session) => session,
         None => session.insert(Session::connect(address, limit).await?),
@@ -174,7 +174,7 @@ async fn read(
         let (seq, at): (i64, SystemTime) = (row.try_get(0)?, row.try_get(1)?);
         let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
         let record: Vec<u8> = row.try_get(2)?;
-        Ok(Archived {
+        Ok(ArchivedMessage {
             seq: seq as u64,
             at_ms: since.as_millis() as u64,
             record: Bytes::from(record),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use conversation_service::feed::{Happened, Row};
+use conversation_service::feed::{EventContent, Row};
 use conversations::Status;
 use conversations::record::MessageView;
 
@@ -30,12 +30,12 @@ pub(super) fn messages<'r>(rows: &'r [Row]) -> Vec<Message<'r>> {
     let message = |row: &'r Row| {
         let Row { happened, .. } = row;
         match happened {
-            Happened::Message { seq, record } => Some(Message {
+            EventContent::Message { seq, record } => Some(Message {
                 row,
                 seq: *seq,
                 record,
             }),
-            Happened::State(_) | Happened::Erased => None,
+            EventContent::State(_) | EventContent::Erased => None,
         }
     };
     rows.iter().filter_map(message).collect()

@@ -6,7 +6,9 @@
 //! Its credit then stays below 2^52 where possible.
 
 use quota::{Bucket, Kind, Zone};
-use quota_service::quota_store::{Lease, RemoteCell, RemoteDecision, RemoteStanding, Returned};
+use quota_service::quota_store::{
+    Lease, RemoteCell, RemoteCellState, RemoteDecision, ReturnedLease,
+};
 use quota_service::quota_store::{RemoteTake, Verb};
 use redis::{FromRedisValue, ParsingError, RedisResult, Value};
 
@@ -63,14 +65,14 @@ impl Call {
     pub fn lease(
         cell: &RemoteCell,
         want: u64,
-        before: Option<Returned>,
+        before: Option<ReturnedLease>,
         nodes: u32,
         now_ns: Option<u64>,
     ) -> Self {
         let mut call = Self::new("lease", now_ns);
         let want = i64::try_from(want.min(quota::AMOUNT_MAX)).unwrap_or(i64::MAX);
         call.put(cell, want, before.map(|before| before.lease.mark));
-        let (spent, unspent) = before.map_or((0, 0), |Returned { lease, spent }| {
+        let (spent, unspent) = before.map_or((0, 0), |ReturnedLease { lease, spent }| {
             let spent = spent.min(lease.granted);
             (spent, lease.granted - spent)
         });
@@ -162,11 +164,11 @@ pub fn decision(value: Value) -> RedisResult<RemoteDecision> {
             .ok()
             .and_then(|place| place.checked_sub(1)),
         retry_after_ns,
-        cells: words.map(standing).collect::<RedisResult<_>>()?,
+        cells: words.map(cell_state).collect::<RedisResult<_>>()?,
     })
 }
 
-fn standing(value: Value) -> RedisResult<RemoteStanding> {
+fn cell_state(value: Value) -> RedisResult<RemoteCellState> {
     let mut words = words(value)?.into_iter();
     let mut next = || words.next().unwrap_or(Value::Nil);
     let have = parse_integer(next())?.ok_or_else(|| unexpected_answer("the remaining credit"))?;
@@ -180,7 +182,7 @@ fn standing(value: Value) -> RedisResult<RemoteStanding> {
     let touched_ns = touched_s
         .saturating_mul(1_000_000_000)
         .saturating_add(touched_ns);
-    Ok(RemoteStanding {
+    Ok(RemoteCellState {
         have,
         is_short,
         mark,
@@ -283,14 +285,14 @@ mod tests {
         ]);
         let read = decision(list(&[Value::Int(1), text(""), cell])).unwrap();
         assert_eq!((read.denied_by, read.retry_after_ns), (Some(0), None));
-        let standing = RemoteStanding {
+        let state = RemoteCellState {
             have: i64::MIN,
             is_short: true,
             mark: 9,
             reset_after_ns: Some(u64::MAX),
             touched_ns: Some(3_000_000_004),
         };
-        assert_eq!(read.cells, [standing]);
+        assert_eq!(read.cells, [state]);
         assert!(decision(Value::Okay).is_err());
         assert!(decision(list(&[text("a"), text("")])).is_err());
         assert!(decision(list(&[Value::Int(0), text(""), list(&[])])).is_err());

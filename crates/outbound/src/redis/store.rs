@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quota_service::quota_store::{
-    Asking, Lease, QuotaStore, QuotaStoreView, RemoteCell, StoreUnavailable,
+    Lease, QuotaStore, QuotaStoreView, RemoteCell, StoreFuture, StoreUnavailable,
 };
-use quota_service::quota_store::{RemoteDecision, RemoteTake, Returned};
+use quota_service::quota_store::{RemoteDecision, RemoteTake, ReturnedLease};
 use redis::{ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -69,7 +69,7 @@ impl Redis {
 }
 
 impl QuotaStore for Redis {
-    fn decide(&self, takes: Vec<RemoteTake>) -> Asking<Vec<RemoteDecision>> {
+    fn decide(&self, takes: Vec<RemoteTake>) -> StoreFuture<Vec<RemoteDecision>> {
         let shared = self.0.clone();
         let room = shared.room(takes.len());
         Box::pin(async move {
@@ -81,7 +81,12 @@ impl QuotaStore for Redis {
         })
     }
 
-    fn lease(&self, cell: RemoteCell, want: u64, before: Option<Returned>) -> Asking<Lease> {
+    fn lease(
+        &self,
+        cell: RemoteCell,
+        want: u64,
+        before: Option<ReturnedLease>,
+    ) -> StoreFuture<Lease> {
         let shared = self.0.clone();
         let room = shared.room(1);
         Box::pin(async move {
@@ -93,7 +98,7 @@ impl QuotaStore for Redis {
         })
     }
 
-    fn probe(&self) -> Asking<String> {
+    fn probe(&self) -> StoreFuture<String> {
         let shared = self.0.clone();
         let room = shared.room(1);
         Box::pin(async move {

@@ -13,7 +13,7 @@ mod redis;
 mod tls;
 
 use conversation_service::Side;
-use conversation_service::feed::Keep;
+use conversation_service::feed::ArchivedRetention;
 use model::ErrorCode;
 
 use crate::node::{Home, Node, options};
@@ -103,9 +103,9 @@ fn messages_that_postgresql_refuses_are_set_aside_without_blocking_others() {
     assert_eq!(postgres.sql(queryable), "3 8");
     // The messages read back have the same bytes.
     drop(node);
-    let keep = Keep {
+    let keep = ArchivedRetention {
         messages: Some(1),
-        ..Keep::default()
+        ..ArchivedRetention::default()
     };
     let node = Node::start(
         &home,
@@ -127,9 +127,9 @@ fn messages_that_postgresql_refuses_are_set_aside_without_blocking_others() {
 fn trimmed_messages_are_read_from_the_archive_in_complete_pages() {
     let mut postgres = Postgres::started();
     let home = Home::new();
-    let keep = Keep {
+    let keep = ArchivedRetention {
         messages: Some(10),
-        ..Keep::default()
+        ..ArchivedRetention::default()
     };
     let node = Node::start(
         &home,

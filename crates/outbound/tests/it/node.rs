@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use conversation_service::archive::ArchiveView;
-use conversation_service::feed::{Keep, Partitions};
+use conversation_service::feed::{ArchivedRetention, Partitions};
 use conversation_service::{Batch, NewMessage, Page, Side};
 use journal::Journal;
 use journal::disk::RealDisk;
@@ -66,7 +66,7 @@ pub(crate) fn options(url: String) -> Options {
         interval: Duration::from_millis(10),
         statement_timeout: Duration::from_millis(500),
         read_timeout: Duration::from_millis(500),
-        keep: Keep::default(),
+        keep: ArchivedRetention::default(),
     }
 }
 

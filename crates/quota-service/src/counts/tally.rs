@@ -14,20 +14,20 @@ impl Counts {
         let Desk {
             plan,
             rules: Some(rules),
-            counted,
+            counters,
             ..
         } = desk
         else {
             return;
         };
         let limits = rules.policies().limits();
-        let of = counted.of.as_ref();
+        let of = counters.of.as_ref();
         if !of.is_some_and(|of| Arc::ptr_eq(of, rules)) {
-            counted.of = Some(rules.clone());
-            counted.known = vec![None; limits.len()];
+            counters.of = Some(rules.clone());
+            counters.known = vec![None; limits.len()];
         }
         for index in plan.taken() {
-            let known = &mut counted.known[index];
+            let known = &mut counters.known[index];
             let count = known.get_or_insert_with(|| self.of(&limits[index].1.name));
             count.admitted.fetch_add(1, Ordering::Relaxed);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use super::{EVENTS_MAX, Event, EventKind, WATCHERS_MAX, Watched};
+use super::{EVENTS_MAX, Event, EventKind, WATCHERS_MAX, WatchItem};
 use crate::service::{QuotaService, Quotas};
 
 /// A watcher, registered until it is dropped.
@@ -17,13 +17,13 @@ impl Quotas<'_> {
     /// Watches events from now on; `None` if there are too many watchers.
     pub fn watch(self) -> Option<Watch> {
         let events = &self.state().events;
-        let kept = events.kept.lock();
+        let ring = events.ring.lock();
         if events.watchers.load(Ordering::Relaxed) >= WATCHERS_MAX {
             return None;
         }
         events.watchers.fetch_add(1, Ordering::Relaxed);
-        let next = kept.next;
-        drop(kept);
+        let next = ring.next;
+        drop(ring);
         let service = self.service.clone();
         Some(Watch { service, next })
     }
@@ -43,43 +43,43 @@ impl Quotas<'_> {
             return;
         }
         let at_ns = self.now_ns();
-        let mut kept = events.kept.lock();
+        let mut ring = events.ring.lock();
         let event = Event {
-            number: kept.next,
+            number: ring.next,
             at_ns,
             about: about.into(),
             kind: kind(),
         };
-        kept.next += 1;
-        if kept.events.len() == EVENTS_MAX {
-            kept.events.pop_front();
+        ring.next += 1;
+        if ring.events.len() == EVENTS_MAX {
+            ring.events.pop_front();
         }
-        kept.events.push_back(event);
-        let wakers = std::mem::take(&mut kept.wakers);
-        drop(kept);
+        ring.events.push_back(event);
+        let wakers = std::mem::take(&mut ring.wakers);
+        drop(ring);
         wakers.into_iter().for_each(Waker::wake);
     }
 }
 
 impl Watch {
     /// Returns the next event; if there is none, registers the waker.
-    pub fn next(&mut self, waker: &Waker) -> Option<Watched> {
-        let mut kept = self.service.events.kept.lock();
-        let first = kept.next - kept.events.len() as u64;
+    pub fn next(&mut self, waker: &Waker) -> Option<WatchItem> {
+        let mut ring = self.service.events.ring.lock();
+        let first = ring.next - ring.events.len() as u64;
         if self.next < first {
             let missed = first - self.next;
             self.next = first;
-            return Some(Watched::Missed(missed));
+            return Some(WatchItem::Missed(missed));
         }
-        let event = kept.events.get((self.next - first) as usize).cloned();
+        let event = ring.events.get((self.next - first) as usize).cloned();
         match event {
             Some(event) => {
                 self.next += 1;
-                Some(Watched::Event(event))
+                Some(WatchItem::Event(event))
             }
             None => {
-                if !kept.wakers.iter().any(|known| known.will_wake(waker)) {
-                    kept.wakers.push(waker.clone());
+                if !ring.wakers.iter().any(|known| known.will_wake(waker)) {
+                    ring.wakers.push(waker.clone());
                 }
                 None
             }
@@ -90,10 +90,10 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         let events = &self.service.events;
-        let mut kept = events.kept.lock();
+        let mut ring = events.ring.lock();
         if events.watchers.fetch_sub(1, Ordering::Relaxed) == 1 {
-            kept.events.clear();
-            kept.wakers.clear();
+            ring.events.clear();
+            ring.wakers.clear();
         }
     }
 }

@@ -16,23 +16,20 @@ use crate::service::Quotas;
 const RECORD_SIZE: usize = 256 << 10;
 
 impl Quotas<'_> {
-    /// Returns whether quotas are persisted.
-    pub(crate) fn is_kept(self) -> bool {
-        self.state().kept.is_some()
+    /// Returns whether quotas are persistent.
+    pub(crate) fn is_persistent(self) -> bool {
+        self.state().journal.is_some()
     }
 
     /// Returns the durability of everything appended so far.
     pub(crate) fn everything_so_far(self) -> Option<Durable> {
-        let kept = self.state().kept.as_ref()?;
-        let guard = kept
-            .journal()
-            .lock(kept.streams.shard, self.service.platform.unix_ms());
-        let ticket = guard.last_ticket(kept.streams.state);
-        Some(Durable::new(kept.journal(), [Some(ticket), None]))
+        let journal = self.state().journal.as_ref()?;
+        let guard = journal.lock(self.service.platform.unix_ms());
+        Some(journal.durable(guard.last_ticket(journal.streams.state)))
     }
 
     /// Appends a take before its answer, if one of its limits is `sync`. Its cells are locked.
-    pub(crate) fn keep_taken(
+    pub(crate) fn append_take(
         self,
         rules: &Rules,
         desk: &mut Desk,
@@ -40,11 +37,11 @@ impl Quotas<'_> {
         note: Option<&Note>,
     ) -> Result<Option<Durable>, String> {
         let records = note.map_or(&[][..], |note| &note.records);
-        self.keep_sync(rules, desk, &take.subject, records)
+        self.append_sync(rules, desk, &take.subject, records)
     }
 
     /// Appends the end of a hold before its answer, if one of its limits is `sync`.
-    pub(crate) fn keep_ended(
+    pub(crate) fn append_hold_end(
         self,
         rules: &Rules,
         desk: &mut Desk,
@@ -52,18 +49,18 @@ impl Quotas<'_> {
         ended: &[u8],
     ) -> Result<Option<Durable>, String> {
         let records = [(record::ENDED, ended.to_vec())];
-        self.keep_sync(rules, desk, subject, &records)
+        self.append_sync(rules, desk, subject, &records)
     }
 
-    fn keep_sync(
+    fn append_sync(
         self,
         rules: &Rules,
         desk: &mut Desk,
         subject: &Subject<'_>,
         records: &[(u8, Vec<u8>)],
     ) -> Result<Option<Durable>, String> {
-        let kept = self.state().kept.as_ref();
-        let Some(kept) = kept.filter(|_| desk.plan.is_sync(rules)) else {
+        let journal = self.state().journal.as_ref();
+        let Some(journal) = journal.filter(|_| desk.plan.is_sync(rules)) else {
             return Ok(None);
         };
         desk.bytes.clear();
@@ -71,35 +68,35 @@ impl Quotas<'_> {
         let cells = (!desk.bytes.is_empty()).then_some((record::CELLS, &desk.bytes[..]));
         let others = records.iter().map(|(tag, bytes)| (*tag, &bytes[..]));
         let all: Vec<(u8, &[u8])> = cells.into_iter().chain(others).collect();
-        self.append(kept, &all)
+        self.append(journal, &all)
     }
 
     /// Appends the records of a take whose cells are in a shared store.
-    pub(crate) fn keep_records(self, records: &[(u8, Vec<u8>)]) -> Result<Option<Durable>, String> {
-        let Some(kept) = &self.state().kept else {
+    pub(crate) fn append_records(
+        self,
+        records: &[(u8, Vec<u8>)],
+    ) -> Result<Option<Durable>, String> {
+        let Some(journal) = &self.state().journal else {
             return Ok(None);
         };
         let records = records.iter().map(|(tag, bytes)| (*tag, &bytes[..]));
-        self.append(kept, &records.collect::<Vec<_>>())
+        self.append(journal, &records.collect::<Vec<_>>())
     }
 
     fn append(
         self,
-        kept: &QuotaJournal,
+        journal: &QuotaJournal,
         records: &[(u8, &[u8])],
     ) -> Result<Option<Durable>, String> {
-        let now_ms = self.service.platform.unix_ms();
-        match kept.append(kept.journal().lock(kept.streams.shard, now_ms), records) {
-            Ok(ticket) => {
-                Ok(ticket.map(|ticket| Durable::new(kept.journal(), [Some(ticket), None])))
-            }
-            Err(error) => Err(error.to_string()),
-        }
+        let guard = journal.lock(self.service.platform.unix_ms());
+        let ticket = journal.append(guard, records);
+        let ticket = ticket.map_err(|error| error.to_string())?;
+        Ok(ticket.map(|ticket| journal.durable(ticket)))
     }
 
     /// Appends all changes to the journal. Returns whether some are left.
     pub(crate) fn flush(self) -> bool {
-        let Some(kept) = &self.state().kept else {
+        let Some(journal) = &self.state().journal else {
             // Without a journal, changes need no record: mark buckets clean so that full ones can
             // be evicted.
             for shard in &self.state().shards {
@@ -110,9 +107,9 @@ impl Quotas<'_> {
         let mut is_left = false;
         let rules = self.state().rules.read();
         for table in 0..SHARDS {
-            is_left |= self.flush_shard(kept, &rules, table).is_err();
+            is_left |= self.flush_shard(journal, &rules, table).is_err();
         }
-        let is_rewriting = self.rewrite(kept, &rules);
+        let is_rewriting = self.rewrite(journal, &rules);
         is_left || is_rewriting
     }
 
@@ -120,12 +117,12 @@ impl Quotas<'_> {
     /// in order.
     fn flush_shard(
         self,
-        kept: &QuotaJournal,
+        journal: &QuotaJournal,
         rules: &Rules,
         table: u16,
     ) -> Result<(), journal::AppendError> {
         let mut shard = self.state().shard(table);
-        if !shard.table.is_dirty() && shard.unkept.is_empty() {
+        if !shard.table.is_dirty() && shard.unwritten.is_empty() {
             return Ok(());
         }
         let mut batches = vec![Vec::new()];
@@ -142,19 +139,20 @@ impl Quotas<'_> {
         });
         let cells = batches.iter().filter(|batch| !batch.is_empty());
         let cells = cells.map(|batch| (record::CELLS, &batch[..]));
-        let others = shard.unkept.iter().map(|(tag, bytes)| (*tag, &bytes[..]));
+        let others = shard
+            .unwritten
+            .iter()
+            .map(|(tag, bytes)| (*tag, &bytes[..]));
         let all: Vec<(u8, &[u8])> = cells.chain(others).collect();
         let now_ms = self.service.platform.unix_ms();
-        let round = kept.journal().round();
+        let round = journal.journal().round();
         for record in &all {
-            kept.append(
-                round.lock(kept.streams.shard, now_ms),
-                std::slice::from_ref(record),
-            )?;
+            let guard = round.lock(journal.streams.shard, now_ms);
+            journal.append(guard, std::slice::from_ref(record))?;
         }
         drop(all);
         shard.table.clean();
-        shard.unkept.clear();
+        shard.unwritten.clear();
         Ok(())
     }
 
@@ -165,53 +163,45 @@ impl Quotas<'_> {
     }
 
     /// Appends a change and its author; it is acknowledged when durable.
-    pub(crate) fn keep_change(
+    pub(crate) fn append_change(
         self,
         changes: &[(u8, Vec<u8>)],
         audit: &Audit,
     ) -> Result<Option<Durable>, journal::AppendError> {
-        let Some(kept) = &self.state().kept else {
+        let Some(journal) = &self.state().journal else {
             return Ok(None);
         };
         let mut bytes = Vec::new();
         audit.encode(&mut bytes);
         let size = bytes.len() + changes.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
-        let mut guard = kept
-            .journal()
-            .lock(kept.streams.shard, self.service.platform.unix_ms());
+        let streams = &journal.streams;
+        let mut guard = journal.lock(self.service.platform.unix_ms());
         guard.reserve(size, changes.len() + 1)?;
         for (tag, change) in changes {
-            guard.append(kept.streams.changes, None, *tag, change)?;
+            guard.append(streams.changes, None, *tag, change)?;
         }
-        let audited = guard.append(kept.streams.audit, None, record::AUDIT, &bytes)?;
+        let audited = guard.append(streams.audit, None, record::AUDIT, &bytes)?;
         let audit_max = self.state().options.audit_max as u64;
         if audited.offset >= audit_max * 2 {
-            guard.trim(kept.streams.audit, audited.offset - audit_max)?;
+            guard.trim(streams.audit, audited.offset - audit_max)?;
         }
-        Ok(Some(Durable::new(
-            kept.journal(),
-            [Some(audited.ticket), None],
-        )))
+        Ok(Some(journal.durable(audited.ticket)))
     }
 
     /// Trims the stream of changes after appending all current changes again.
     pub(crate) fn compact_changes(self, rules: &Rules, policies: &[u8]) {
-        let Some(kept) = &self.state().kept else {
+        let Some(journal) = &self.state().journal else {
             return;
         };
-        let standing = rules.changes();
-        let now_ms = self.service.platform.unix_ms();
-        let start = kept
-            .journal()
-            .stream(kept.streams.shard, kept.streams.changes)
-            .map_or(0, |it| it.start);
-        let mut guard = kept.journal().lock(kept.streams.shard, now_ms);
-        let from = guard.next(kept.streams.changes);
-        if from - start < 1_024.max(standing.len() as u64 * 4) {
+        let (changes, stream) = (rules.changes(), journal.streams.changes);
+        let start = journal.start(stream);
+        let mut guard = journal.lock(self.service.platform.unix_ms());
+        let from = guard.next(stream);
+        if from - start < 1_024.max(changes.len() as u64 * 4) {
             return;
         }
         let mut records = vec![(record::POLICIES, policies.to_vec())];
-        for change in standing {
+        for change in changes {
             let mut bytes = Vec::new();
             change.encode(&mut bytes);
             records.push((change.tag(), bytes));
@@ -220,39 +210,34 @@ impl Quotas<'_> {
         if guard.reserve(size, records.len()).is_err() {
             return;
         }
-        let written = records.iter().try_for_each(|(tag, bytes)| {
-            guard
-                .append(kept.streams.changes, None, *tag, bytes)
-                .map(drop)
-        });
+        let mut records = records.iter();
+        let written =
+            records.try_for_each(|(tag, bytes)| guard.append(stream, None, *tag, bytes).map(drop));
         if written.is_ok() {
             // A failed trim is repeated with the next change.
-            let _ = guard.trim(kept.streams.changes, from);
+            let _ = guard.trim(stream, from);
         }
     }
 
     pub(crate) fn digest(self) -> u64 {
-        let kept = self.state().kept.as_ref();
-        kept.map_or(0, |kept| kept.digest.load(Ordering::Relaxed))
+        let journal = self.state().journal.as_ref();
+        journal.map_or(0, |journal| journal.digest.load(Ordering::Relaxed))
     }
 
     /// Returns audit entries from a number on, and the number of the first one.
     pub fn audit(self, from: u64, count: usize) -> Result<(u64, Vec<Audit>), OpenError> {
-        let Some(kept) = &self.state().kept else {
+        let Some(journal) = &self.state().journal else {
             return Ok((from, Vec::new()));
         };
-        let start = kept
-            .journal()
-            .stream(kept.streams.shard, kept.streams.audit)
-            .map_or(0, |state| state.start);
-        let from = from.max(start);
+        let streams = &journal.streams;
+        let from = from.max(journal.start(streams.audit));
         let limit = journal::ReadLimit {
             records: count.clamp(1, 1_000),
             bytes: 1 << 20,
         };
-        let read = kept
+        let read = journal
             .journal()
-            .read(kept.streams.shard, kept.streams.audit, from, limit)?;
+            .read(streams.shard, streams.audit, from, limit)?;
         let audits = read
             .records
             .iter()

@@ -20,8 +20,8 @@ impl Quotas<'_> {
     /// last start; otherwise the last limits in effect stay.
     pub fn restore(self, limits: Vec<Limit>) -> Result<(), OpenError> {
         let mut known = None;
-        if let Some(kept) = &self.state().kept {
-            known = self.restore_stored(kept)?;
+        if let Some(journal) = &self.state().journal {
+            known = self.restore_stored(journal)?;
         }
         let digest = digest(&limits);
         if known != Some(digest) && (known.is_some() || !limits.is_empty()) {
@@ -46,8 +46,8 @@ impl Quotas<'_> {
         let state = self.state();
         let policies = state.rules.read().policies().next(limits);
         let policies = policies.map_err(OpenError::Limits)?;
-        if let Some(kept) = &state.kept {
-            kept.digest.store(digest, Ordering::Relaxed);
+        if let Some(journal) = &state.journal {
+            journal.digest.store(digest, Ordering::Relaxed);
         }
         let by = admin::By {
             who: "configuration",
@@ -62,11 +62,11 @@ impl Quotas<'_> {
     }
 
     /// Loads everything; returns the digest of the configuration at the last start.
-    fn restore_stored(self, kept: &QuotaJournal) -> Result<Option<u64>, OpenError> {
+    fn restore_stored(self, journal: &QuotaJournal) -> Result<Option<u64>, OpenError> {
         let mut rules = (**self.state().rules.read()).clone();
         let mut known = None;
         let mut since_ns = 0;
-        kept.each_record(kept.streams.changes, |record| {
+        journal.each_record(journal.streams.changes, |record| {
             match record.tag {
                 record::POLICIES => {
                     let read = PoliciesRecord::decode(&record.payload)?;
@@ -77,14 +77,14 @@ impl Quotas<'_> {
             }
             Ok(())
         })?;
-        self.restore_state(kept, &rules, since_ns)?;
-        let size = kept
+        self.restore_state(journal, &rules, since_ns)?;
+        let size = journal
             .journal()
-            .bytes(kept.streams.shard, kept.streams.state)
+            .bytes(journal.streams.shard, journal.streams.state)
             .unwrap_or(SIZE_MIN);
-        kept.written.store(size, Ordering::Relaxed);
+        journal.written.store(size, Ordering::Relaxed);
         if let Some(digest) = known {
-            kept.digest.store(digest, Ordering::Relaxed);
+            journal.digest.store(digest, Ordering::Relaxed);
         }
         *self.state().rules.write() = Arc::new(rules);
         self.note_due(0);
@@ -95,12 +95,12 @@ impl Quotas<'_> {
 
     fn restore_state(
         self,
-        kept: &QuotaJournal,
+        journal: &QuotaJournal,
         rules: &Rules,
         since_ns: u64,
     ) -> Result<(), OpenError> {
         let (state, now_ns) = (self.state(), self.now_ns());
-        kept.each_record(kept.streams.state, |record| {
+        journal.each_record(journal.streams.state, |record| {
             match record.tag {
                 record::CELLS => {
                     for cell in record::decode_cells(&record.payload) {
@@ -172,7 +172,7 @@ impl Quotas<'_> {
                     continue;
                 };
                 rules.plan_slots(&mut desk.plan, &subject, &hold);
-                self.leave_what_lies_here(rules, &mut desk);
+                self.retain_local_cells(rules, &mut desk);
                 let mut locked = self.lock(&desk.plan);
                 // A cell for which there is no room is not limited until its hold ends.
                 let _ = quota::settle(rules, &mut desk.plan, &subject, &hold, &mut locked, now_ns);

@@ -17,17 +17,16 @@ pub(super) const SIZE_MIN: u64 = 4 << 20;
 impl Quotas<'_> {
     /// Rewrites the live state in parts when more than half of it is superseded. Returns whether a
     /// rewrite is in progress.
-    pub(super) fn rewrite(self, kept: &QuotaJournal, rules: &Rules) -> bool {
-        let mut rewriting = kept.rewriting.lock();
-        let written = kept.written.load(Ordering::Relaxed);
+    pub(super) fn rewrite(self, journal: &QuotaJournal, rules: &Rules) -> bool {
+        let mut rewriting = journal.rewriting.lock();
+        let written = journal.written.load(Ordering::Relaxed);
         let now_ms = self.service.platform.unix_ms();
         let (until, table, from) = match rewriting.under_way {
             Some(place) => place,
             None if written < SIZE_MIN.max(rewriting.alive * 2) => return false,
             None => {
                 rewriting.size = 0;
-                let guard = kept.journal().lock(kept.streams.shard, now_ms);
-                (guard.next(kept.streams.state), 0, 0)
+                (journal.lock(now_ms).next(journal.streams.state), 0, 0)
             }
         };
         let shard = self.state().shard(table);
@@ -65,10 +64,10 @@ impl Quotas<'_> {
             .iter()
             .map(|(tag, bytes)| (*tag, &bytes[..]))
             .collect();
-        let round = kept.journal().round();
+        let round = journal.journal().round();
         for record in &records {
-            let guard = round.lock(kept.streams.shard, now_ms);
-            if kept.append(guard, std::slice::from_ref(record)).is_err() {
+            let guard = round.lock(journal.streams.shard, now_ms);
+            if journal.append(guard, std::slice::from_ref(record)).is_err() {
                 return false;
             }
         }
@@ -78,12 +77,9 @@ impl Quotas<'_> {
             None if table + 1 < SHARDS => Some((until, table + 1, 0)),
             None => {
                 // The trimmed items were appended again before this trim, in the same shard.
-                let _ = kept
-                    .journal()
-                    .lock(kept.streams.shard, now_ms)
-                    .trim(kept.streams.state, until);
+                let _ = journal.lock(now_ms).trim(journal.streams.state, until);
                 rewriting.alive = rewriting.size;
-                kept.written.store(rewriting.size, Ordering::Relaxed);
+                journal.written.store(rewriting.size, Ordering::Relaxed);
                 None
             }
         };

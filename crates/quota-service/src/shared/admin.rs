@@ -21,7 +21,7 @@ impl Quotas<'_> {
     pub(crate) fn check_factor(self, limit: &str, factor: Factor) -> Result<(), ChangeError> {
         let policies = self.policies();
         match policies.find(limit) {
-            Some(index) if self.state().elsewhere.is_some() => {
+            Some(index) if self.state().shared.is_some() => {
                 let is_less = factor.is_at_most(policies.limits()[index].1.factor);
                 let what = "a factor";
                 is_less.then_some(()).ok_or(ChangeError::Apart { what })
@@ -33,7 +33,7 @@ impl Quotas<'_> {
     /// Refuses an override that raises a limit at this node only.
     pub(crate) fn check_override(self, limit: &str, change: &Override) -> Result<(), ChangeError> {
         let what = "an override";
-        match &self.state().elsewhere {
+        match &self.state().shared {
             Some(_) if !self.rules().tightens(limit, change)? => Err(ChangeError::Apart { what }),
             _ => Ok(()),
         }
@@ -42,12 +42,12 @@ impl Quotas<'_> {
     /// Returns whether an override is only a grant, which is given in the store.
     pub(crate) fn is_grant(self, change: &Override) -> bool {
         let is_plain = change.capacity.is_none() && change.refill.is_none();
-        is_plain && change.grant > 0 && self.state().elsewhere.is_some()
+        is_plain && change.grant > 0 && self.state().shared.is_some()
     }
 
     /// Resets the subject's own buckets in the store to unused. Does nothing without a store.
-    pub async fn reset_there(self, subject: &Subject<'_>) -> Result<(), StoreUnavailable> {
-        let Some(elsewhere) = &self.state().elsewhere else {
+    pub async fn reset_in_store(self, subject: &Subject<'_>) -> Result<(), StoreUnavailable> {
+        let Some(shared) = &self.state().shared else {
             return Ok(());
         };
         let (rules, now_ns, mut desk) = (self.rules(), self.now_ns(), Desk::new());
@@ -55,37 +55,37 @@ impl Quotas<'_> {
         desk.plan
             .retain(&rules, |limit| limit.pattern.tier() == Tier::Agent);
         let parts = desk.plan.parts(&rules, subject, now_ns);
-        let there = parts.filter(|part| start::is_there(&rules, part.index));
-        let cells = there
+        let in_store = parts.filter(|part| start::is_in_store(&rules, part.index));
+        let cells = in_store
             .map(|part| cell_request::cell(&part, &rules, 0))
             .collect();
-        elsewhere.apply(Verb::Reset, cells).await
+        shared.apply(Verb::Reset, cells).await
     }
 
     /// Resets one bucket of any tier in the store to unused. Does nothing without a store.
-    pub async fn reset_bucket_there(
+    pub async fn reset_bucket_in_store(
         self,
         limit: &str,
         prefix: Prefix<'_>,
     ) -> Result<(), ChangeError> {
-        let Some(elsewhere) = &self.state().elsewhere else {
+        let Some(shared) = &self.state().shared else {
             return Ok(());
         };
-        let cell = self.cell_there(limit, prefix, 0)?;
-        Ok(elsewhere
+        let cell = self.cell_in_store(limit, prefix, 0)?;
+        Ok(shared
             .apply(Verb::Reset, cell.into_iter().collect())
             .await?)
     }
 
     /// Adds a grant's credit in the store, if the override is a grant. Does nothing without a
     /// store.
-    pub async fn grant_there(
+    pub async fn grant_in_store(
         self,
         limit: &str,
         prefix: Prefix<'_>,
         change: &Override,
     ) -> Result<(), ChangeError> {
-        let Some(elsewhere) = &self.state().elsewhere else {
+        let Some(shared) = &self.state().shared else {
             return Ok(());
         };
         if !self.is_grant(change) {
@@ -93,14 +93,14 @@ impl Quotas<'_> {
         }
         let rules = self.rules();
         rules.with_override(limit, prefix, change.clone(), self.now_ns())?;
-        let cell = self.cell_there(limit, prefix, change.grant)?;
-        Ok(elsewhere
+        let cell = self.cell_in_store(limit, prefix, change.grant)?;
+        Ok(shared
             .apply(Verb::Grant, cell.into_iter().collect())
             .await?)
     }
 
     /// Returns the cell, if it is in the store.
-    fn cell_there(
+    fn cell_in_store(
         self,
         limit: &str,
         prefix: Prefix<'_>,
@@ -109,8 +109,8 @@ impl Quotas<'_> {
         let (rules, now_ns) = (self.rules(), self.now_ns());
         let (key, _) = rules.key(limit, prefix)?;
         let part = rules.part(key, i128::from(count), now_ns);
-        let there = part.filter(|part: &Part<'_>| start::is_there(&rules, part.index));
-        Ok(there.map(|part| cell_request::cell(&part, &rules, 0)))
+        let in_store = part.filter(|part: &Part<'_>| start::is_in_store(&rules, part.index));
+        Ok(in_store.map(|part| cell_request::cell(&part, &rules, 0)))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::quota_store::{self, RemoteCell};
 
 /// A request for credit of one cell.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct CellRequest {
     /// The step of the plan.
     pub(super) step: usize,
     pub(super) hash: u64,
@@ -16,7 +16,7 @@ pub(super) struct Wanted {
     pub(super) cell: RemoteCell,
 }
 
-impl Wanted {
+impl CellRequest {
     /// Creates a request; slots that are never returned are free after `lasting_ns`.
     pub(super) fn new(step: usize, part: &Part<'_>, rules: &Rules, lasting_ns: u64) -> Self {
         Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quota::Rules;
 
 use super::request::{Answer, Verdict};
-use crate::cells::Locked;
+use crate::cells::LockedShard;
 use crate::desk::Desk;
 use crate::outcome::Note;
 use crate::outcome::{DecidedTake, Outcome, Take};
@@ -14,7 +14,7 @@ use platform::Durable;
 
 impl Quotas<'_> {
     /// Returns the outcome of a take that the store was asked about.
-    pub(crate) fn finish_elsewhere(
+    pub(crate) fn finish_shared(
         self,
         desk: &mut Desk,
         take: &Take<'_>,
@@ -25,16 +25,16 @@ impl Quotas<'_> {
         if let Err(refused) = rules.plan(&mut desk.plan, &take.subject, take.costs) {
             return DecidedTake::at_once(Outcome::Refused(refused));
         }
-        for (step, told) in answer.told {
-            desk.plan.tell(&rules, &take.subject, step, told, now_ns);
+        for (step, answer) in answer.cells {
+            desk.plan.tell(&rules, &take.subject, step, answer, now_ns);
         }
         match answer.verdict {
             Verdict::Passed => self.admitted(&rules, desk, take, now_ns, false),
             Verdict::Denied(step, denied) => {
-                self.denied_there(&rules, desk, take, (step, denied), now_ns)
+                self.denied_by_store(&rules, desk, take, (step, denied), now_ns)
             }
-            Verdict::StoreUnavailable(away) => {
-                self.without_store(&rules, desk, take, &away, now_ns)
+            Verdict::StoreUnavailable(error) => {
+                self.without_store(&rules, desk, take, &error, now_ns)
             }
         }
     }
@@ -47,12 +47,12 @@ impl Quotas<'_> {
         answer: Answer,
     ) -> DecidedTake {
         let (rules, now_ns) = (answer.rules, self.now_ns());
-        self.look_here(&rules, desk, &take.subject, now_ns);
-        for (step, told) in answer.told {
-            desk.plan.tell(&rules, &take.subject, step, told, now_ns);
+        self.look_local(&rules, desk, &take.subject, now_ns);
+        for (step, answer) in answer.cells {
+            desk.plan.tell(&rules, &take.subject, step, answer, now_ns);
         }
         match answer.verdict {
-            Verdict::StoreUnavailable(away) => DecidedTake::unavailable(&away.reason),
+            Verdict::StoreUnavailable(error) => DecidedTake::unavailable(&error.reason),
             Verdict::Passed | Verdict::Denied(..) => DecidedTake::at_once(Outcome::Admitted {
                 hold: None,
                 is_repeat: false,
@@ -71,17 +71,17 @@ impl Quotas<'_> {
     ) -> DecidedTake {
         let (mut hold, mut durable) = (None, None);
         if take.hold.is_some() || take.id.is_some() {
-            let mut home = Locked(self.state().shard(rules.home_of(&take.subject)));
+            let mut home = LockedShard(self.state().shard(rules.home_of(&take.subject)));
             let note = self.note(rules, &desk.plan, take, &mut home, now_ns);
             hold = note.hold;
-            match self.keep_note(rules, desk, &mut home, note, now_ns) {
-                Ok(kept) => durable = kept,
+            match self.append_note(rules, desk, &mut home, note, now_ns) {
+                Ok(appended) => durable = appended,
                 Err(reason) => {
                     if let Some(hold) = hold {
                         home.0.holds.remove(hold.id);
                     }
                     drop(home);
-                    self.owe_back(rules, desk, take, now_ns);
+                    self.queue_return(rules, desk, take, now_ns);
                     return DecidedTake::unavailable(&reason);
                 }
             }
@@ -98,16 +98,16 @@ impl Quotas<'_> {
     }
 
     /// Appends the records before the answer if a limit is `sync`, else a moment later.
-    fn keep_note(
+    fn append_note(
         self,
         rules: &Rules,
         desk: &Desk,
-        home: &mut Locked<'_>,
+        home: &mut LockedShard<'_>,
         note: Note,
         now_ns: u64,
     ) -> Result<Option<Durable>, String> {
         let durable = match desk.plan.is_sync(rules) {
-            true => self.keep_records(&note.records)?,
+            true => self.append_records(&note.records)?,
             false => None,
         };
         self.remember(home, note, durable.is_some(), now_ns);

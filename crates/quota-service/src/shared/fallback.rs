@@ -112,7 +112,7 @@ impl Share {
     /// reports.
     fn take(
         &mut self,
-        shared: &BTreeMap<&Arc<str>, (usize, &Arc<Limit>)>,
+        degraded: &BTreeMap<&Arc<str>, (usize, &Arc<Limit>)>,
         take: &Take<'_>,
         now_ns: u64,
     ) -> Result<Vec<(usize, i128, bool)>, Outcome> {
@@ -121,9 +121,9 @@ impl Share {
         rules
             .plan(&mut plan, subject, take.costs)
             .map_err(Outcome::Refused)?;
-        plan.retain(rules, |limit| shared.contains_key(&limit.name));
+        plan.retain(rules, |limit| degraded.contains_key(&limit.name));
         let unavailable = |reason: String| Err(Outcome::Unavailable { reason });
-        if plan.steps().len() != shared.len() {
+        if plan.steps().len() != degraded.len() {
             return unavailable("the store cannot be asked".to_owned());
         }
         let since_ns = self.since_ns;
@@ -139,7 +139,7 @@ impl Share {
             Decision::NoRoom(_) => return unavailable(NO_ROOM.to_owned()),
             Decision::Denied(denied) => {
                 let limit = rules.limit(denied.index);
-                let limit = shared.get(&limit.name).map_or(limit, |(_, limit)| *limit);
+                let limit = degraded.get(&limit.name).map_or(limit, |(_, limit)| *limit);
                 return Err(Outcome::Denied(Denial::new(limit, &denied, now_ns)));
             }
             Decision::Refused(Refused::AboveCapacity { capacity, need, .. }) => {
@@ -153,9 +153,9 @@ impl Share {
                 return Err(Outcome::Halted { prefix, reason });
             }
         }
-        let left = plan.standings(rules, now_ns).filter_map(|standing| {
-            let (step, _) = shared.get(&standing.limit.name)?;
-            Some((*step, standing.have, standing.shadowed.is_some()))
+        let left = plan.limit_states(rules, now_ns).filter_map(|state| {
+            let (step, _) = degraded.get(&state.limit.name)?;
+            Some((*step, state.have, state.shadowed.is_some()))
         });
         Ok(left.collect())
     }

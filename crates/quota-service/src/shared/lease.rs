@@ -8,43 +8,43 @@ use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
 use super::SharedCells;
-use super::cell_request::Wanted;
+use super::cell_request::CellRequest;
 use super::leases::{Entry, Leases};
-use crate::quota_store::{RemoteCell, Returned, StoreUnavailable};
+use crate::quota_store::{RemoteCell, ReturnedLease, StoreUnavailable};
 use crate::service::Quotas;
 
 /// Time after which another take may ask, in nanoseconds: longer than a store takes to answer.
 const TURN_NS: u64 = 10_000_000_000;
 
-/// Whose turn it is to ask.
-enum Turn {
+/// The take whose turn it is to ask.
+enum LeaseTurn {
     Own {
-        before: Option<Returned>,
+        before: Option<ReturnedLease>,
         want: u64,
     },
     Others,
     /// There is no entry of the cell any more.
-    Nobody,
+    NoEntry,
 }
 
 /// Leases a cell, or waits until another take has done so.
 pub(super) async fn lease(
     quotas: Quotas<'_>,
-    elsewhere: &SharedCells,
+    shared: &SharedCells,
     shard: u16,
-    wanted: &Wanted,
+    wanted: &CellRequest,
 ) -> Result<(), StoreUnavailable> {
-    let leases = &elsewhere.leases;
+    let leases = &shared.leases;
     let asked_ns = quotas.now_ns();
     let (before, want) = match turn(leases, shard, wanted, asked_ns) {
-        Turn::Own { before, want } => (before, want),
-        Turn::Nobody => return Ok(()),
-        Turn::Others => {
+        LeaseTurn::Own { before, want } => (before, want),
+        LeaseTurn::NoEntry => return Ok(()),
+        LeaseTurn::Others => {
             wait(quotas, leases, shard, wanted).await;
             return Ok(());
         }
     };
-    let _own = Own {
+    let _turn = TurnGuard {
         leases,
         shard,
         hash: wanted.hash,
@@ -54,8 +54,8 @@ pub(super) async fn lease(
         count: 0,
         ..wanted.cell.clone()
     };
-    let lease = elsewhere.store.lease(cell, want, before).await?;
-    elsewhere.shares.end(shard);
+    let lease = shared.store.lease(cell, want, before).await?;
+    shared.shares.end(shard);
     let mut shard = leases.shard(shard);
     let entry = shard.of(wanted);
     if let Some(entry) = entry.filter(|entry| entry.asked_ns == Some(asked_ns)) {
@@ -64,17 +64,17 @@ pub(super) async fn lease(
     Ok(())
 }
 
-fn turn(leases: &Leases, shard: u16, wanted: &Wanted, now_ns: u64) -> Turn {
+fn turn(leases: &Leases, shard: u16, wanted: &CellRequest, now_ns: u64) -> LeaseTurn {
     let mut shard = leases.shard(shard);
     let Some(entry) = shard.of(wanted) else {
-        return Turn::Nobody;
+        return LeaseTurn::NoEntry;
     };
     if is_turn(entry, now_ns) {
-        return Turn::Others;
+        return LeaseTurn::Others;
     }
     entry.asked_ns = Some(now_ns);
     entry.cell.kind = wanted.cell.kind;
-    Turn::Own {
+    LeaseTurn::Own {
         before: entry.give_back(),
         want: entry.demand.count(now_ns).max(wanted.count()),
     }
@@ -86,7 +86,7 @@ fn is_turn(entry: &Entry, now_ns: u64) -> bool {
     asked_ns.is_some_and(|asked_ns| now_ns < asked_ns.saturating_add(TURN_NS))
 }
 
-async fn wait(quotas: Quotas<'_>, leases: &Leases, shard: u16, wanted: &Wanted) {
+async fn wait(quotas: Quotas<'_>, leases: &Leases, shard: u16, wanted: &CellRequest) {
     poll_fn(|cx| {
         let mut shard = leases.shard(shard);
         let entry = shard.of(wanted);
@@ -105,14 +105,14 @@ async fn wait(quotas: Quotas<'_>, leases: &Leases, shard: u16, wanted: &Wanted) 
 }
 
 /// A take's turn to ask, for as long as this is held.
-pub(super) struct Own<'a> {
+pub(super) struct TurnGuard<'a> {
     pub(super) leases: &'a Leases,
     pub(super) shard: u16,
     pub(super) hash: u64,
     pub(super) asked_ns: u64,
 }
 
-impl Drop for Own<'_> {
+impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
         let mut shard = self.leases.shard(self.shard);
         let entry = shard.by_hash.get_mut(&self.hash);

@@ -6,16 +6,16 @@
 //! lease expires, with its time counted from when it was asked for.*
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Place;
+use std::collections::hash_map::Entry as MapEntry;
 use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
 use quota::{Key, Kind, LimitId, Part, StoreAnswer};
 
-use super::cell_request::Wanted;
+use super::cell_request::CellRequest;
 use super::lease_size::Demand;
 use crate::cells::SHARDS;
-use crate::quota_store::{Lease, RemoteCell, Returned};
+use crate::quota_store::{Lease, RemoteCell, ReturnedLease};
 
 /// Maximum time that a denial is believed, in nanoseconds: credit returned by others is noticed
 /// after it.
@@ -44,8 +44,8 @@ pub(super) struct Entry {
     /// The cell as of the latest request.
     pub(super) cell: RemoteCell,
     pub(super) demand: Demand,
-    pub(super) held: Option<Held>,
-    denied: Option<DeniedLately>,
+    pub(super) held: Option<HeldLease>,
+    denied: Option<RecentDenial>,
     /// The store's last known balance.
     have: Option<i64>,
     /// Start of the lease request in progress, in nanoseconds.
@@ -56,7 +56,7 @@ pub(super) struct Entry {
 
 /// A lease held by this node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldLease {
     pub(super) lease: Lease,
     pub(super) spent: u64,
     pub(super) asked_ns: u64,
@@ -64,7 +64,7 @@ pub(super) struct Held {
 
 /// Details of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Denied {
+pub(crate) struct CellDenial {
     /// The credit left.
     pub(super) have: i64,
     /// The requested amount.
@@ -74,8 +74,8 @@ pub(crate) struct Denied {
 }
 
 #[derive(Clone, Copy)]
-struct DeniedLately {
-    denied: Denied,
+struct RecentDenial {
+    denied: CellDenial,
     kind: Kind,
     until_ns: u64,
 }
@@ -86,14 +86,14 @@ pub(super) enum LeaseDecision {
     /// The take was spent from leases.
     Spent,
     /// The cell of this step had too little credit a moment ago.
-    Denied(usize, Denied),
+    Denied(usize, CellDenial),
     /// The leases do not suffice.
     Nothing,
 }
 
 /// Credit spent from a lease, which can be undone while the lease is the same.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spent {
+pub(super) struct LeaseDebit {
     hash: u64,
     count: u64,
     asked_ns: u64,
@@ -101,9 +101,9 @@ pub(super) struct Spent {
 }
 
 /// Per requested cell: the credit spent from a lease, and the balance afterwards.
-pub(super) type SpentOf = Vec<Option<(Spent, StoreAnswer)>>;
+pub(super) type LeaseDebits = Vec<Option<(LeaseDebit, StoreAnswer)>>;
 
-impl Held {
+impl HeldLease {
     fn until_ns(&self) -> u64 {
         self.asked_ns.saturating_add(self.lease.lasts_ns)
     }
@@ -115,8 +115,8 @@ impl Held {
         }
     }
 
-    fn returned(self) -> Returned {
-        Returned {
+    fn returned(self) -> ReturnedLease {
+        ReturnedLease {
             lease: self.lease,
             spent: self.spent,
         }
@@ -124,7 +124,7 @@ impl Held {
 }
 
 impl Entry {
-    fn new(wanted: &Wanted) -> Self {
+    fn new(wanted: &CellRequest) -> Self {
         Self {
             limit: wanted.limit,
             name: wanted.name.clone(),
@@ -148,12 +148,12 @@ impl Entry {
         self.held.map_or(0, |held| held.remaining(now_ns))
     }
 
-    fn denied(&self, kind: Kind, count: u64, now_ns: u64) -> Option<Denied> {
-        let lately = self.denied.as_ref()?;
-        let stands = now_ns < lately.until_ns && lately.kind == kind;
-        (stands && count >= lately.denied.need).then_some(Denied {
+    fn denied(&self, kind: Kind, count: u64, now_ns: u64) -> Option<CellDenial> {
+        let recent = self.denied.as_ref()?;
+        let stands = now_ns < recent.until_ns && recent.kind == kind;
+        (stands && count >= recent.denied.need).then_some(CellDenial {
             need: count,
-            ..lately.denied
+            ..recent.denied
         })
     }
 
@@ -188,8 +188,8 @@ impl Entry {
     }
 
     /// Ends the lease and returns its remaining credit, to be given back to the store.
-    pub(super) fn give_back(&mut self) -> Option<Returned> {
-        self.held.take().map(Held::returned)
+    pub(super) fn give_back(&mut self) -> Option<ReturnedLease> {
+        self.held.take().map(HeldLease::returned)
     }
 }
 
@@ -239,22 +239,22 @@ impl Leases {
                 continue;
             };
             entry.demand.note(wanted_count(&part), now_ns);
-            if let Some(told) = entry.spend(wanted_count(&part), now_ns) {
-                tell(step, told);
+            if let Some(answer) = entry.spend(wanted_count(&part), now_ns) {
+                tell(step, answer);
             }
         }
         LeaseDecision::Spent
     }
 
     /// Notes the demand of a take, so that its cells have entries.
-    pub(super) fn note(&self, shard: u16, wanted: &[Wanted], now_ns: u64) {
+    pub(super) fn note(&self, shard: u16, wanted: &[CellRequest], now_ns: u64) {
         let mut shard = self.shard(shard);
         let has_room = shard.by_hash.len() + wanted.len() <= self.entries_max;
         for wanted in wanted {
             let entry = match shard.by_hash.entry(wanted.hash) {
-                Place::Occupied(known) => known.into_mut(),
-                Place::Vacant(room) if has_room => room.insert(Entry::new(wanted)),
-                Place::Vacant(_) => continue,
+                MapEntry::Occupied(known) => known.into_mut(),
+                MapEntry::Vacant(room) if has_room => room.insert(Entry::new(wanted)),
+                MapEntry::Vacant(_) => continue,
             };
             if entry.is_of(wanted.key()) {
                 entry.demand.note(wanted.count(), now_ns);
@@ -263,7 +263,12 @@ impl Leases {
     }
 
     /// Returns a cell that should be leased before the store is asked.
-    pub(super) fn to_lease(&self, shard: u16, wanted: &[Wanted], now_ns: u64) -> Option<usize> {
+    pub(super) fn to_lease(
+        &self,
+        shard: u16,
+        wanted: &[CellRequest],
+        now_ns: u64,
+    ) -> Option<usize> {
         let mut shard = self.shard(shard);
         wanted.iter().position(|wanted| {
             let nodes = self.nodes;
@@ -288,9 +293,9 @@ impl Leases {
     pub(super) fn spend_some(
         &self,
         shard: u16,
-        wanted: &[Wanted],
+        wanted: &[CellRequest],
         now_ns: u64,
-    ) -> Result<SpentOf, (usize, Denied)> {
+    ) -> Result<LeaseDebits, (usize, CellDenial)> {
         let mut shard = self.shard(shard);
         for (index, wanted) in wanted.iter().enumerate() {
             let Some(entry) = shard.of(wanted) else {
@@ -302,44 +307,51 @@ impl Leases {
                 return Err((index, denied));
             }
         }
-        let spent = wanted.iter().map(|wanted| {
+        let debits = wanted.iter().map(|wanted| {
             let entry = shard.of(wanted)?;
-            let told = entry.spend(wanted.count(), now_ns)?;
+            let answer = entry.spend(wanted.count(), now_ns)?;
             let held = entry.held?;
-            let spent = Spent {
+            let debit = LeaseDebit {
                 hash: wanted.hash,
                 count: wanted.count(),
                 asked_ns: held.asked_ns,
                 mark: held.lease.mark,
             };
-            Some((spent, told))
+            Some((debit, answer))
         });
-        Ok(spent.collect())
+        Ok(debits.collect())
     }
 
     /// Undoes the spending of a take that was denied, for leases that are still the same.
-    pub(super) fn unspend(&self, shard: u16, spent: &[Spent]) {
+    pub(super) fn unspend(&self, shard: u16, spent: &[LeaseDebit]) {
         let mut shard = self.shard(shard);
-        for spent in spent {
-            let held = shard.by_hash.get_mut(&spent.hash);
+        for debit in spent {
+            let held = shard.by_hash.get_mut(&debit.hash);
             let held = held.and_then(|entry| entry.held.as_mut());
-            let is_same =
-                |held: &&mut Held| (held.asked_ns, held.lease.mark) == (spent.asked_ns, spent.mark);
+            let is_same = |held: &&mut HeldLease| {
+                (held.asked_ns, held.lease.mark) == (debit.asked_ns, debit.mark)
+            };
             if let Some(held) = held.filter(is_same) {
-                held.spent = held.spent.saturating_sub(spent.count);
+                held.spent = held.spent.saturating_sub(debit.count);
             }
         }
     }
 
     /// Notes a cell's balance.
-    pub(super) fn note_standing(&self, shard: u16, wanted: &Wanted, have: i64) {
+    pub(super) fn note_balance(&self, shard: u16, wanted: &CellRequest, have: i64) {
         if let Some(entry) = self.shard(shard).of(wanted) {
             entry.have = Some(have);
         }
     }
 
     /// Notes a denial by a cell.
-    pub(super) fn note_denied(&self, shard: u16, wanted: &Wanted, denied: Denied, now_ns: u64) {
+    pub(super) fn note_denied(
+        &self,
+        shard: u16,
+        wanted: &CellRequest,
+        denied: CellDenial,
+        now_ns: u64,
+    ) {
         if let Some(entry) = self.shard(shard).of(wanted)
             && wanted.is_leased()
         {
@@ -349,7 +361,7 @@ impl Leases {
     }
 
     /// Ends the lease of a cell, and returns its remaining credit.
-    pub(super) fn give_back(&self, shard: u16, wanted: &Wanted) -> Option<Returned> {
+    pub(super) fn give_back(&self, shard: u16, wanted: &CellRequest) -> Option<ReturnedLease> {
         self.shard(shard).of(wanted)?.give_back()
     }
 
@@ -366,9 +378,9 @@ impl Leases {
 }
 
 impl Entry {
-    fn deny(&mut self, denied: Denied, now_ns: u64) {
+    fn deny(&mut self, denied: CellDenial, now_ns: u64) {
         let believed_ns = now_ns.saturating_add(BELIEVED_NS);
-        self.denied = Some(DeniedLately {
+        self.denied = Some(RecentDenial {
             denied,
             kind: self.cell.kind,
             until_ns: denied
@@ -380,7 +392,7 @@ impl Entry {
     /// Stores a new lease.
     pub(super) fn hold(&mut self, lease: Lease, asked_ns: u64, now_ns: u64) {
         self.have = Some(lease.have);
-        self.held = Some(Held {
+        self.held = Some(HeldLease {
             lease,
             spent: 0,
             asked_ns,
@@ -391,7 +403,7 @@ impl Entry {
                 .retry_after_ns
                 .map(|after_ns| now_ns.saturating_add(after_ns));
             let (have, need) = (lease.have, 1);
-            self.deny(Denied { have, need, at_ns }, now_ns);
+            self.deny(CellDenial { have, need, at_ns }, now_ns);
         }
     }
 }
@@ -403,7 +415,7 @@ impl Shard {
     }
 
     /// Returns the entry of a cell.
-    pub(super) fn of(&mut self, wanted: &Wanted) -> Option<&mut Entry> {
+    pub(super) fn of(&mut self, wanted: &CellRequest) -> Option<&mut Entry> {
         let entry = self.by_hash.get_mut(&wanted.hash)?;
         entry.is_of(wanted.key()).then_some(entry)
     }

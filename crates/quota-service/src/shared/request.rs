@@ -10,11 +10,11 @@ use std::sync::Arc;
 use quota::{Rules, StoreAnswer};
 
 use super::SharedCells;
-use super::cell_request::Wanted;
+use super::cell_request::CellRequest;
 use super::lease::lease;
-use super::leases::{Denied, Spent};
+use super::leases::{CellDenial, LeaseDebit};
 use crate::quota_store::{
-    RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, StoreUnavailable, Verb, org_of_key,
+    RemoteCell, RemoteCellState, RemoteDecision, RemoteTake, StoreUnavailable, Verb, org_of_key,
 };
 use crate::service::{QuotaService, Quotas};
 
@@ -22,11 +22,11 @@ use crate::service::{QuotaService, Quotas};
 const LEASES_MAX: usize = 4;
 
 /// A question to the store.
-pub(crate) struct Ask {
+pub(crate) struct StoreQuery {
     pub(super) rules: Arc<Rules>,
     /// The shard of the entries of its cells.
     pub(super) shard: u16,
-    pub(super) wanted: Vec<Wanted>,
+    pub(super) wanted: Vec<CellRequest>,
     pub(super) verb: Verb,
 }
 
@@ -34,8 +34,8 @@ pub(crate) struct Ask {
 pub(crate) struct Answer {
     /// The rules at the time of the question.
     pub(crate) rules: Arc<Rules>,
-    /// The standing of cells by step of the plan, as far as known.
-    pub(crate) told: Vec<(usize, StoreAnswer)>,
+    /// The state of cells by step of the plan, as far as known.
+    pub(crate) cells: Vec<(usize, StoreAnswer)>,
     pub(crate) verdict: Verdict,
 }
 
@@ -43,50 +43,50 @@ pub(crate) struct Answer {
 pub(crate) enum Verdict {
     Passed,
     /// Denied by the cell of this step.
-    Denied(usize, Denied),
+    Denied(usize, CellDenial),
     StoreUnavailable(StoreUnavailable),
 }
 
 /// Asks until there is a decision.
-pub(super) async fn ask(service: Arc<QuotaService>, ask: Ask) -> Answer {
+pub(super) async fn ask(service: Arc<QuotaService>, query: StoreQuery) -> Answer {
     let quotas = service.quotas();
-    let (told, verdict) = match &quotas.state().elsewhere {
+    let (answers, verdict) = match &quotas.state().shared {
         None => (Vec::new(), Verdict::Passed),
-        Some(elsewhere) => {
-            let mut asking = Asking {
+        Some(shared) => {
+            let mut run = StoreQueryRun {
                 quotas,
-                elsewhere,
-                ask: &ask,
-                told: Vec::new(),
+                shared,
+                query: &query,
+                answers: Vec::new(),
             };
-            let verdict = match ask.verb {
-                Verb::Look => asking.look().await,
-                _ => asking.take().await,
+            let verdict = match query.verb {
+                Verb::Look => run.look().await,
+                _ => run.take().await,
             };
-            (asking.told, verdict)
+            (run.answers, verdict)
         }
     };
-    let rules = ask.rules;
     Answer {
-        rules,
-        told,
+        rules: query.rules,
+        cells: answers,
         verdict,
     }
 }
 
-struct Asking<'a> {
+/// A query in progress, with the answers so far.
+struct StoreQueryRun<'a> {
     quotas: Quotas<'a>,
-    elsewhere: &'a SharedCells,
-    ask: &'a Ask,
-    told: Vec<(usize, StoreAnswer)>,
+    shared: &'a SharedCells,
+    query: &'a StoreQuery,
+    answers: Vec<(usize, StoreAnswer)>,
 }
 
-impl Asking<'_> {
+impl StoreQueryRun<'_> {
     async fn take(&mut self) -> Verdict {
-        let (leases, shard) = (&self.elsewhere.leases, self.ask.shard);
-        let wanted = &self.ask.wanted;
-        if let Err(away) = self.end_outage().await {
-            return Verdict::StoreUnavailable(away);
+        let (leases, shard) = (&self.shared.leases, self.query.shard);
+        let wanted = &self.query.wanted;
+        if let Err(error) = self.end_outage().await {
+            return Verdict::StoreUnavailable(error);
         }
         leases.note(shard, wanted, self.quotas.now_ns());
         let mut leases_left = LEASES_MAX;
@@ -95,28 +95,28 @@ impl Asking<'_> {
             let to_lease = leases.to_lease(shard, wanted, now_ns);
             if let Some(index) = to_lease.filter(|_| leases_left > 0) {
                 leases_left -= 1;
-                match lease(self.quotas, self.elsewhere, shard, &wanted[index]).await {
+                match lease(self.quotas, self.shared, shard, &wanted[index]).await {
                     Ok(()) => continue,
-                    Err(away) => return Verdict::StoreUnavailable(away),
+                    Err(error) => return Verdict::StoreUnavailable(error),
                 }
             }
             let spent = match leases.spend_some(shard, wanted, now_ns) {
                 Ok(spent) => spent,
                 Err((index, denied)) => return Verdict::Denied(wanted[index].step, denied),
             };
-            match self.ask_for_rest(&spent).await {
+            match self.decide_rest(&spent).await {
                 Ok(None) => {
                     let spent = wanted.iter().zip(spent);
-                    let told = spent.filter_map(|(it, spent)| Some((it.step, spent?.1)));
-                    self.told.extend(told);
+                    let answers = spent.filter_map(|(it, spent)| Some((it.step, spent?.1)));
+                    self.answers.extend(answers);
                     return Verdict::Passed;
                 }
                 denied => {
-                    let spent: Vec<Spent> =
+                    let spent: Vec<LeaseDebit> =
                         spent.iter().flatten().map(|(spent, _)| *spent).collect();
                     leases.unspend(shard, &spent);
                     match denied {
-                        Err(away) => return Verdict::StoreUnavailable(away),
+                        Err(error) => return Verdict::StoreUnavailable(error),
                         Ok(Some((index, denied))) => {
                             // The credit that the store lacks may be leased to this node.
                             if leases_left > 0 && self.give_back().await {
@@ -136,51 +136,52 @@ impl Asking<'_> {
 
     /// After an outage, debits what was granted meanwhile before anything is asked.
     async fn end_outage(&self) -> Result<(), StoreUnavailable> {
-        let (elsewhere, shard) = (self.elsewhere, self.ask.shard);
-        if elsewhere.shares.is_open(shard)
-            && let Some(wanted) = self.ask.wanted.first()
+        let (shared, shard) = (self.shared, self.query.shard);
+        if shared.shares.is_open(shard)
+            && let Some(wanted) = self.query.wanted.first()
         {
-            elsewhere.pay_of(org_of_key(&wanted.cell.key)).await?;
+            shared.send_unsent_of(org_of_key(&wanted.cell.key)).await?;
         }
         Ok(())
     }
 
     /// Asks the store for the cells that were not spent from leases; returns the cell that denies,
     /// if any.
-    async fn ask_for_rest(
+    async fn decide_rest(
         &mut self,
-        spent: &[Option<(Spent, StoreAnswer)>],
-    ) -> Result<Option<(usize, Denied)>, StoreUnavailable> {
-        let wanted = &self.ask.wanted;
+        spent: &[Option<(LeaseDebit, StoreAnswer)>],
+    ) -> Result<Option<(usize, CellDenial)>, StoreUnavailable> {
+        let wanted = &self.query.wanted;
         let rest = spent
             .iter()
             .enumerate()
             .filter(|(_, spent)| spent.is_none());
         let rest: Vec<usize> = rest.map(|(index, _)| index).collect();
-        self.told.clear();
+        self.answers.clear();
         if rest.is_empty() {
             return Ok(None);
         }
         let cells = rest.iter().map(|index| wanted[*index].cell.clone());
         let decision = self.decide(cells.collect()).await?;
-        for (index, standing) in rest.iter().zip(&decision.cells) {
+        for (index, state) in rest.iter().zip(&decision.cells) {
             let wanted = &wanted[*index];
-            self.elsewhere
+            self.shared
                 .leases
-                .note_standing(self.ask.shard, wanted, standing.have);
-            let is_shadowed = standing.is_short && !wanted.cell.is_enforced;
-            self.told.push((wanted.step, told(standing, is_shadowed)));
+                .note_balance(self.query.shard, wanted, state.have);
+            let is_shadowed = state.is_short && !wanted.cell.is_enforced;
+            self.answers
+                .push((wanted.step, store_answer(state, is_shadowed)));
         }
         let Some(place) = decision.denied_by else {
             return Ok(None);
         };
         let (index, have) = match (rest.get(place), decision.cells.get(place)) {
-            (Some(index), Some(standing)) => (*index, standing.have),
+            (Some(index), Some(state)) => (*index, state.have),
             _ => return Err(senseless()),
         };
         let now_ns = self.quotas.now_ns();
         let after_ns = decision.retry_after_ns;
-        let denied = Denied {
+        let denied = CellDenial {
             have,
             need: wanted[index].count(),
             at_ns: after_ns.map(|after_ns| now_ns.saturating_add(after_ns)),
@@ -191,11 +192,11 @@ impl Asking<'_> {
     async fn decide(&self, cells: Vec<RemoteCell>) -> Result<RemoteDecision, StoreUnavailable> {
         let count = cells.len();
         let take = RemoteTake {
-            verb: self.ask.verb,
+            verb: self.query.verb,
             cells,
         };
-        let decided = self.elsewhere.store.decide(vec![take]).await?;
-        self.elsewhere.shares.end(self.ask.shard);
+        let decided = self.shared.store.decide(vec![take]).await?;
+        self.shared.shares.end(self.query.shard);
         let decision = decided.into_iter().next();
         decision
             .filter(|decision| decision.cells.len() == count)
@@ -205,40 +206,41 @@ impl Asking<'_> {
     /// Returns the leased credit of the take's cells to the store; true if there was any.
     async fn give_back(&self) -> bool {
         let mut was_any = false;
-        for wanted in &self.ask.wanted {
-            if let Some(returned) = self.elsewhere.leases.give_back(self.ask.shard, wanted) {
+        for wanted in &self.query.wanted {
+            if let Some(returned) = self.shared.leases.give_back(self.query.shard, wanted) {
                 was_any |= returned.lease.granted > returned.spent;
                 let cell = wanted.cell.clone();
                 // Credit that could not be returned counts as spent.
-                let _ = self.elsewhere.store.lease(cell, 0, Some(returned)).await;
+                let _ = self.shared.store.lease(cell, 0, Some(returned)).await;
             }
         }
         was_any
     }
 
     async fn look(&mut self) -> Verdict {
-        let (wanted, now_ns) = (&self.ask.wanted, self.quotas.now_ns());
+        let (wanted, now_ns) = (&self.query.wanted, self.quotas.now_ns());
         let cells = wanted.iter().map(|wanted| wanted.cell.clone());
         let decision = match self.decide(cells.collect()).await {
             Ok(decision) => decision,
-            Err(away) => return Verdict::StoreUnavailable(away),
+            Err(error) => return Verdict::StoreUnavailable(error),
         };
-        for (wanted, standing) in wanted.iter().zip(&decision.cells) {
-            let mut shard = self.elsewhere.leases.shard(self.ask.shard);
+        for (wanted, state) in wanted.iter().zip(&decision.cells) {
+            let mut shard = self.shared.leases.shard(self.query.shard);
             let leased = shard.of(wanted).map_or(0, |entry| entry.remaining(now_ns));
-            let told = told(standing, false);
-            let have = told.have + i128::from(leased);
-            self.told.push((wanted.step, StoreAnswer { have, ..told }));
+            let answer = store_answer(state, false);
+            let have = answer.have + i128::from(leased);
+            self.answers
+                .push((wanted.step, StoreAnswer { have, ..answer }));
         }
         Verdict::Passed
     }
 }
 
-fn told(standing: &RemoteStanding, is_shadowed: bool) -> StoreAnswer {
+fn store_answer(state: &RemoteCellState, is_shadowed: bool) -> StoreAnswer {
     StoreAnswer {
-        have: i128::from(standing.have),
-        mark: Some(standing.mark),
-        touched_ns: standing.touched_ns,
+        have: i128::from(state.have),
+        mark: Some(state.mark),
+        touched_ns: state.touched_ns,
         is_shadowed,
     }
 }

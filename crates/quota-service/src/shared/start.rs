@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use quota::{Decision, Key, Prefix, Refused, Rules, Subject, Tier, When};
 
 use super::SharedCells;
-use super::cell_request::Wanted;
-use super::leases::{Denied, LeaseDecision};
-use super::request::Ask;
+use super::cell_request::CellRequest;
+use super::leases::{CellDenial, LeaseDecision};
+use super::request::StoreQuery;
 use crate::admission::COUNTED;
 use crate::desk::Desk;
 use crate::outcome::{DecidedTake, Outcome, Take, Turn, id_of};
@@ -20,23 +20,23 @@ pub(crate) enum Begin {
     /// The take is decided.
     Done(DecidedTake),
     /// The take does not involve the store.
-    Here,
+    Local,
     /// The store must be asked.
-    Ask(Ask),
+    Ask(StoreQuery),
 }
 
-/// The location of a plan's cells.
-enum Lie {
-    Here,
-    There,
+/// Location of a plan's cells.
+enum CellLocation {
+    Local,
+    Store,
     Both,
 }
 
 impl Quotas<'_> {
     /// Decides a take from leases and recent denials, if they suffice.
-    pub(crate) fn begin_elsewhere(
+    pub(crate) fn begin_shared(
         self,
-        elsewhere: &SharedCells,
+        shared: &SharedCells,
         rules: &Arc<Rules>,
         desk: &mut Desk,
         take: &Take<'_>,
@@ -46,48 +46,48 @@ impl Quotas<'_> {
         if let Err(refused) = self.plan(rules, &mut desk.plan, take, Turn::NotWaiting) {
             return Begin::Done(DecidedTake::at_once(Outcome::Refused(refused)));
         }
-        match lie(rules, desk, &take.subject, now_ns) {
-            Lie::Here => return Begin::Here,
-            Lie::Both => {
+        match cell_location(rules, desk, &take.subject, now_ns) {
+            CellLocation::Local => return Begin::Local,
+            CellLocation::Both => {
                 let reason = "sends, appended_bytes and requests_in_flight are counted by each \
                               node alone: take them by themselves";
                 return Begin::Done(DecidedTake::unavailable(reason));
             }
-            Lie::There => {}
+            CellLocation::Store => {}
         }
-        if let Some(taken) = self.known_before(rules, desk, take, now_ns) {
+        if let Some(taken) = self.outcome_without_cells(rules, desk, take, now_ns) {
             return Begin::Done(taken);
         }
         let shard = shard_of(rules, &take.subject);
-        let mut told = std::mem::take(&mut desk.told);
-        told.clear();
+        let mut answers = std::mem::take(&mut desk.store_answers);
+        answers.clear();
         let parts = desk.plan.parts(rules, &take.subject, now_ns);
-        let known = elsewhere
+        let known = shared
             .leases
-            .spend(shard, parts, now_ns, |step, it| told.push((step, it)));
-        for (step, told) in &told {
-            desk.plan.tell(rules, &take.subject, *step, *told, now_ns);
+            .spend(shard, parts, now_ns, |step, it| answers.push((step, it)));
+        for (step, answer) in &answers {
+            desk.plan.tell(rules, &take.subject, *step, *answer, now_ns);
         }
-        desk.told = told;
+        desk.store_answers = answers;
         match known {
             LeaseDecision::Spent => {
-                elsewhere.counts.leased.fetch_add(1, Ordering::Relaxed);
+                shared.counts.leased.fetch_add(1, Ordering::Relaxed);
                 Begin::Done(self.admitted(rules, desk, take, now_ns, false))
             }
             LeaseDecision::Denied(step, denied) => {
-                elsewhere.counts.denied.fetch_add(1, Ordering::Relaxed);
-                Begin::Done(self.denied_there(rules, desk, take, (step, denied), now_ns))
+                shared.counts.denied.fetch_add(1, Ordering::Relaxed);
+                Begin::Done(self.denied_by_store(rules, desk, take, (step, denied), now_ns))
             }
             LeaseDecision::Nothing => {
-                elsewhere.counts.asked.fetch_add(1, Ordering::Relaxed);
-                Begin::Ask(self.to_ask(rules, desk, take, now_ns))
+                shared.counts.asked.fetch_add(1, Ordering::Relaxed);
+                Begin::Ask(self.store_query(rules, desk, take, now_ns))
             }
         }
     }
 
     /// Returns an outcome that does not depend on the cells: a halt, an invalid cost, a repeated
     /// id.
-    fn known_before(
+    fn outcome_without_cells(
         self,
         rules: &Rules,
         desk: &mut Desk,
@@ -117,32 +117,38 @@ impl Quotas<'_> {
         full.map(|full| DecidedTake::unavailable(&full.to_string()))
     }
 
-    fn to_ask(self, rules: &Arc<Rules>, desk: &Desk, take: &Take<'_>, now_ns: u64) -> Ask {
+    fn store_query(
+        self,
+        rules: &Arc<Rules>,
+        desk: &Desk,
+        take: &Take<'_>,
+        now_ns: u64,
+    ) -> StoreQuery {
         let lasting_ns = take.hold.map_or(0, |lasting| self.hold_ns(lasting));
         let parts = desk.plan.parts(rules, &take.subject, now_ns).enumerate();
-        Ask {
+        StoreQuery {
             rules: rules.clone(),
             shard: shard_of(rules, &take.subject),
             wanted: parts
-                .map(|(step, part)| Wanted::new(step, &part, rules, lasting_ns))
+                .map(|(step, part)| CellRequest::new(step, &part, rules, lasting_ns))
                 .collect(),
             verb: Verb::Take,
         }
     }
 
     /// Looks at all limits of a subject whose cells are in the store; the desk has the local ones.
-    pub(crate) fn look_elsewhere(
+    pub(crate) fn look_shared(
         self,
         rules: &Arc<Rules>,
         desk: &Desk,
         subject: &Subject<'_>,
-    ) -> Option<Ask> {
+    ) -> Option<StoreQuery> {
         let parts = desk.plan.parts(rules, subject, desk.now_ns).enumerate();
-        let there = parts.filter(|(_, part)| is_there(rules, part.index));
-        let wanted: Vec<Wanted> = there
-            .map(|(step, part)| Wanted::new(step, &part, rules, 0))
+        let in_store = parts.filter(|(_, part)| is_in_store(rules, part.index));
+        let wanted: Vec<CellRequest> = in_store
+            .map(|(step, part)| CellRequest::new(step, &part, rules, 0))
             .collect();
-        (!wanted.is_empty()).then(|| Ask {
+        (!wanted.is_empty()).then(|| StoreQuery {
             rules: rules.clone(),
             shard: shard_of(rules, subject),
             wanted,
@@ -151,12 +157,12 @@ impl Quotas<'_> {
     }
 
     /// Returns the outcome of a take that the store denied.
-    pub(crate) fn denied_there(
+    pub(crate) fn denied_by_store(
         self,
         rules: &Rules,
         desk: &mut Desk,
         take: &Take<'_>,
-        (step, denied): (usize, Denied),
+        (step, denied): (usize, CellDenial),
         now_ns: u64,
     ) -> DecidedTake {
         let part = desk.plan.parts(rules, &take.subject, now_ns).nth(step);
@@ -164,13 +170,13 @@ impl Quotas<'_> {
             return DecidedTake::at_once(Outcome::Refused(Refused::Nothing));
         };
         let have = i128::from(denied.have);
-        let told = quota::StoreAnswer {
+        let answer = quota::StoreAnswer {
             have,
             mark: None,
             touched_ns: None,
             is_shadowed: false,
         };
-        desk.plan.tell(rules, &take.subject, step, told, now_ns);
+        desk.plan.tell(rules, &take.subject, step, answer, now_ns);
         let denied = quota::Denied {
             limit: part.key.limit,
             index: part.index,
@@ -193,22 +199,22 @@ fn when(kind: &quota::Kind, at_ns: Option<u64>) -> When {
 
 /// Returns whether the cells of a limit are in the store; those of units that listeners count are
 /// not.
-pub(super) fn is_there(rules: &Rules, index: usize) -> bool {
+pub(super) fn is_in_store(rules: &Rules, index: usize) -> bool {
     !COUNTED.contains(&rules.limit(index).unit)
 }
 
-fn lie(rules: &Rules, desk: &Desk, subject: &Subject<'_>, now_ns: u64) -> Lie {
+fn cell_location(rules: &Rules, desk: &Desk, subject: &Subject<'_>, now_ns: u64) -> CellLocation {
     let mut is_any = (false, false);
     for part in desk.plan.parts(rules, subject, now_ns) {
-        match is_there(rules, part.index) {
+        match is_in_store(rules, part.index) {
             true => is_any.1 = true,
             false => is_any.0 = true,
         }
     }
     match is_any {
-        (_, false) => Lie::Here,
-        (false, true) => Lie::There,
-        (true, true) => Lie::Both,
+        (_, false) => CellLocation::Local,
+        (false, true) => CellLocation::Store,
+        (true, true) => CellLocation::Both,
     }
 }
 

@@ -6,10 +6,10 @@ use std::pin::pin;
 use std::task::Poll;
 
 use super::SharedCells;
-use super::lease::Own;
+use super::lease::TurnGuard;
 use super::leases::Entry;
 use crate::cells::SHARDS;
-use crate::quota_store::{RemoteCell, RemoteTake, Returned, StoreUnavailable, Verb};
+use crate::quota_store::{RemoteCell, RemoteTake, ReturnedLease, StoreUnavailable, Verb};
 use crate::service::Quotas;
 
 /// Leases that are returned or renewed concurrently.
@@ -17,18 +17,18 @@ const AT_ONCE: usize = 64;
 
 /// The leases to end.
 #[derive(Clone, Copy)]
-enum Which {
+enum LeaseSelection {
     /// Unused leases, and those that expire soon.
     Old,
     All,
 }
 
 /// A lease to end.
-struct Ending {
+struct EndingLease {
     shard: u16,
     hash: u64,
     cell: RemoteCell,
-    returned: Returned,
+    returned: ReturnedLease,
     /// The credit to lease instead.
     want: u64,
     asked_ns: u64,
@@ -38,35 +38,35 @@ impl Quotas<'_> {
     /// Maintains leases and sends unsent changes. Call this at least ten times a second while there
     /// is a store.
     pub async fn tend_store(self) {
-        let Some(elsewhere) = &self.state().elsewhere else {
+        let Some(shared) = &self.state().shared else {
             return;
         };
         // Changes that cannot be sent now are sent the next time.
-        let _ = elsewhere.pay().await;
-        elsewhere.find_ends().await;
+        let _ = shared.send_unsent().await;
+        shared.find_ends().await;
         for shard in 0..SHARDS {
-            let ending = elsewhere.ending(shard, self.now_ns(), Which::Old);
-            self.end_all(elsewhere, ending).await;
+            let ending = shared.ending(shard, self.now_ns(), LeaseSelection::Old);
+            self.end_all(shared, ending).await;
         }
     }
 
     /// Returns all leases and sends all unsent changes. Called last before the store is left.
     pub async fn leave_store(self) -> Result<(), StoreUnavailable> {
-        let Some(elsewhere) = &self.state().elsewhere else {
+        let Some(shared) = &self.state().shared else {
             return Ok(());
         };
         for shard in 0..SHARDS {
-            let ending = elsewhere.ending(shard, self.now_ns(), Which::All);
-            self.end_all(elsewhere, ending).await;
+            let ending = shared.ending(shard, self.now_ns(), LeaseSelection::All);
+            self.end_all(shared, ending).await;
         }
-        elsewhere.pay().await
+        shared.send_unsent().await
     }
 
-    async fn end_all(self, elsewhere: &SharedCells, ending: Vec<Ending>) {
+    async fn end_all(self, shared: &SharedCells, ending: Vec<EndingLease>) {
         let mut ending = ending.into_iter();
         loop {
             let some = ending.by_ref().take(AT_ONCE);
-            let some: Vec<_> = some.map(|it| self.end_lease(elsewhere, it)).collect();
+            let some: Vec<_> = some.map(|it| self.end_lease(shared, it)).collect();
             match some.is_empty() {
                 true => return,
                 false => all(some).await,
@@ -74,20 +74,17 @@ impl Quotas<'_> {
         }
     }
 
-    async fn end_lease(self, elsewhere: &SharedCells, ending: Ending) {
+    async fn end_lease(self, shared: &SharedCells, ending: EndingLease) {
         let (shard, hash, asked_ns) = (ending.shard, ending.hash, ending.asked_ns);
-        let leases = &elsewhere.leases;
-        let _own = Own {
+        let leases = &shared.leases;
+        let _turn = TurnGuard {
             leases,
             shard,
             hash,
             asked_ns,
         };
         let before = Some(ending.returned);
-        let leased = elsewhere
-            .store
-            .lease(ending.cell, ending.want, before)
-            .await;
+        let leased = shared.store.lease(ending.cell, ending.want, before).await;
         // Credit that could not be returned counts as spent.
         if let Ok(lease) = leased
             && let Some(entry) = leases.shard(shard).by_hash.get_mut(&hash)
@@ -116,7 +113,7 @@ impl SharedCells {
     }
 
     /// Removes and returns the leases to end, and drops the entries of cells without demand.
-    fn ending(&self, shard: u16, now_ns: u64, which: Which) -> Vec<Ending> {
+    fn ending(&self, shard: u16, now_ns: u64, which: LeaseSelection) -> Vec<EndingLease> {
         let mut locked = self.leases.shard(shard);
         locked.by_hash.retain(|_, entry| !entry.is_over(now_ns));
         let entries = locked.by_hash.iter_mut();
@@ -124,7 +121,7 @@ impl SharedCells {
             let want = want(entry, now_ns, which)?;
             let returned = entry.give_back()?;
             entry.asked_ns = Some(now_ns);
-            Some(Ending {
+            Some(EndingLease {
                 shard,
                 hash: *hash,
                 cell: RemoteCell {
@@ -141,14 +138,14 @@ impl SharedCells {
 }
 
 /// Returns the credit to lease instead of the held lease; `None` if the lease continues.
-fn want(entry: &Entry, now_ns: u64, which: Which) -> Option<u64> {
+fn want(entry: &Entry, now_ns: u64, which: LeaseSelection) -> Option<u64> {
     let held = entry.held.filter(|_| entry.asked_ns.is_none())?;
     let demand = entry.demand.count(now_ns);
     let is_old = now_ns >= held.asked_ns.saturating_add(held.lease.lasts_ns / 2);
     match which {
-        Which::All => Some(0),
-        Which::Old if demand == 0 || is_old => Some(demand),
-        Which::Old => None,
+        LeaseSelection::All => Some(0),
+        LeaseSelection::Old if demand == 0 || is_old => Some(demand),
+        LeaseSelection::Old => None,
     }
 }
 

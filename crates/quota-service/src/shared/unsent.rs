@@ -17,18 +17,18 @@ const AT_ONCE: usize = 256;
 
 /// Unsent changes, by cell and by the mark of the take.
 #[derive(Default)]
-pub(super) struct Owed {
+pub(super) struct UnsentChanges {
     cells: BTreeMap<(String, Option<u64>), RemoteCell>,
-    forgotten: u64,
+    dropped: u64,
 }
 
-impl Owed {
+impl UnsentChanges {
     pub(super) fn len(&self) -> usize {
         self.cells.len()
     }
 
-    pub(super) fn forgotten(&self) -> u64 {
-        self.forgotten
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Adds a change; debits are sent before returns. Changes of a budget carry a mark.
@@ -44,7 +44,7 @@ impl Owed {
                 }
             }
             None if has_room => drop(self.cells.insert(key, cell)),
-            None => self.forgotten += 1,
+            None => self.dropped += 1,
         }
     }
 
@@ -62,11 +62,11 @@ impl Owed {
     }
 
     /// Puts back changes that were not sent, or may not have arrived.
-    fn put_back(&mut self, cells: Vec<RemoteCell>, away: &StoreUnavailable) {
+    fn put_back(&mut self, cells: Vec<RemoteCell>, error: &StoreUnavailable) {
         for cell in cells {
-            match cell.count > 0 || !away.may_be_done {
+            match cell.count > 0 || !error.may_be_done {
                 true => self.add(cell),
-                false => self.forgotten += 1,
+                false => self.dropped += 1,
             }
         }
     }
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    fn away(may_be_done: bool) -> StoreUnavailable {
+    fn unavailable(may_be_done: bool) -> StoreUnavailable {
         StoreUnavailable {
             may_be_done,
             reason: String::new(),
@@ -98,33 +98,33 @@ mod tests {
 
     #[test]
     fn unsent_changes_sum_per_cell_and_returns_are_sent_at_most_once() {
-        let mut owed = Owed::default();
+        let mut unsent = UnsentChanges::default();
         for (key, count, mark) in [
             ("a", 3, None),
             ("a", -3, None),
             ("b", 2, None),
             ("b", 2, None),
         ] {
-            owed.add(cell(key, count, mark));
+            unsent.add(cell(key, count, mark));
         }
-        owed.add(cell("b", -1, Some(7)));
+        unsent.add(cell("b", -1, Some(7)));
         let counts = |cells: &[RemoteCell]| cells.iter().map(|it| it.count).collect::<Vec<_>>();
-        let next = owed.next("");
+        let next = unsent.next("");
         assert_eq!(counts(&next), [4, -1]);
-        owed.put_back(next, &away(false));
-        let next = owed.next("");
+        unsent.put_back(next, &unavailable(false));
+        let next = unsent.next("");
         assert_eq!(counts(&next), [4, -1]);
-        owed.put_back(next, &away(true));
-        assert_eq!((counts(&owed.next("")), owed.forgotten()), (vec![4], 1));
+        unsent.put_back(next, &unavailable(true));
+        assert_eq!((counts(&unsent.next("")), unsent.dropped()), (vec![4], 1));
     }
 
     #[test]
     fn unsent_changes_beyond_the_cell_limit_are_dropped() {
-        let mut owed = Owed::default();
+        let mut unsent = UnsentChanges::default();
         for number in 0..CELLS_MAX + 3 {
-            owed.add(cell(&number.to_string(), 1, None));
+            unsent.add(cell(&number.to_string(), 1, None));
         }
-        owed.add(cell("0", 1, None));
-        assert_eq!((owed.len(), owed.forgotten()), (CELLS_MAX, 3));
+        unsent.add(cell("0", 1, None));
+        assert_eq!((unsent.len(), unsent.dropped()), (CELLS_MAX, 3));
     }
 }

@@ -17,31 +17,31 @@ pub struct SharedStoreView {
     /// Takes that the store was asked about.
     pub asked: u64,
     /// Cells with debits or returns not yet sent to the store.
-    pub owed: usize,
+    pub unsent: usize,
     /// Debits and returns that were dropped because too many were unsent.
-    pub forgotten: u64,
+    pub dropped: u64,
 }
 
 impl Quotas<'_> {
     /// Returns the state of the shared store; `None` if the cells are local.
-    pub fn elsewhere(self) -> Option<SharedStoreView> {
+    pub fn shared_store_view(self) -> Option<SharedStoreView> {
         use std::sync::atomic::Ordering::Relaxed;
-        let elsewhere = self.state().elsewhere.as_ref()?;
-        let counts = &elsewhere.counts;
-        let owed = elsewhere.owed.lock();
+        let shared = self.state().shared.as_ref()?;
+        let counts = &shared.counts;
+        let unsent = shared.unsent.lock();
         Some(SharedStoreView {
-            store: elsewhere.store.view(),
+            store: shared.store.view(),
             leased: counts.leased.load(Relaxed),
             denied: counts.denied.load(Relaxed),
             asked: counts.asked.load(Relaxed),
-            owed: owed.len(),
-            forgotten: owed.forgotten(),
+            unsent: unsent.len(),
+            dropped: unsent.dropped(),
         })
     }
 
     /// Returns the store.
     pub fn store(self) -> Option<Arc<dyn QuotaStore>> {
-        let elsewhere = self.state().elsewhere.as_ref()?;
-        Some(elsewhere.store.clone())
+        let shared = self.state().shared.as_ref()?;
+        Some(shared.store.clone())
     }
 }

@@ -24,7 +24,7 @@ fn world_at_noon() -> World {
 fn reset_hours(node: &Node) -> u64 {
     let (mut desk, subject) = (Desk::new(), Subject::parse("a/b/c").unwrap());
     assert!(node.quotas().peek(&mut desk, &subject).is_none());
-    let reset_ns = desk.standings().next().unwrap().reset_ns.unwrap();
+    let reset_ns = desk.limit_states().next().unwrap().reset_ns.unwrap();
     (reset_ns - node.quotas().now_ns()) / 1_000_000 / HOUR_MS
 }
 

@@ -1,7 +1,7 @@
 use quota::{Factor, Override, Prefix};
 
 use super::*;
-use crate::{ChangeError, EventKind, Watched};
+use crate::{ChangeError, EventKind, WatchItem};
 
 #[test]
 fn new_policies_apply_at_once_unless_the_version_conflicts() {
@@ -64,7 +64,7 @@ fn quota_watcher_gets_events_and_the_count_of_missed_ones() {
     assert_eq!(watch.next(Waker::noop()), None);
     drain(&world.node, "a/b/c");
     let mut next = || match watch.next(Waker::noop()) {
-        Some(Watched::Event(event)) => event.kind,
+        Some(WatchItem::Event(event)) => event.kind,
         other => panic!("nothing happened: {other:?}"),
     };
     assert!(matches!(next(), EventKind::Threshold { share: 500, .. }));
@@ -74,9 +74,12 @@ fn quota_watcher_gets_events_and_the_count_of_missed_ones() {
     }
     assert_eq!(
         watch.next(Waker::noop()),
-        Some(Watched::Missed(5_000 - 4_096))
+        Some(WatchItem::Missed(5_000 - 4_096))
     );
-    assert!(matches!(watch.next(Waker::noop()), Some(Watched::Event(_))));
+    assert!(matches!(
+        watch.next(Waker::noop()),
+        Some(WatchItem::Event(_))
+    ));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use quota::{Cost, Subject, Unit};
 
 use super::{Parts, World, bucket, quotas, read};
 use crate::{
-    Attempt, DecidedTake, Desk, LimitConfig, Outcome, Parked, SharedStore, Take, TakeProgress,
+    Attempt, DecidedTake, Desk, LimitConfig, Outcome, SharedStore, Take, TakeProgress, WaitingTake,
 };
 use store::{SECOND, Store, StoreMode};
 
@@ -50,7 +50,7 @@ fn begin(world: &World, subject: &str, costs: &[Cost], hold: Option<Duration>) -
 }
 
 /// Polls once.
-fn poll_take(parked: &mut Parked, desk: &mut Desk) -> Option<DecidedTake> {
+fn poll_take(parked: &mut WaitingTake, desk: &mut Desk) -> Option<DecidedTake> {
     match parked.poll(desk, Waker::noop()) {
         Attempt::Done(taken) => Some(taken),
         Attempt::Wait(_) => None,
@@ -82,7 +82,7 @@ fn remaining(world: &World, subject: &str) -> Vec<i128> {
     let parked = world.node.quotas().peek(&mut desk, &subject);
     let looked = poll_take(&mut parked.expect("the store is asked"), &mut desk);
     assert!(is_admitted(&looked.expect("the store has answered")));
-    desk.standings().map(|standing| standing.have).collect()
+    desk.limit_states().map(|state| state.have).collect()
 }
 
 /// Returns the result of a request that the store answers at once.
@@ -116,8 +116,11 @@ fn take_of_several_cells_is_one_atomic_store_request() {
     };
     let taken = end(world.node.quotas().take(&mut desk, &take), &mut desk);
     assert!(is_admitted(&taken) && !taken.is_degraded);
-    let standings: Vec<_> = desk.standings().map(|it| (it.have, it.capacity)).collect();
-    assert_eq!(standings, [(1, 3), (8, 10)]);
+    let states: Vec<_> = desk
+        .limit_states()
+        .map(|it| (it.have, it.capacity))
+        .collect();
+    assert_eq!(states, [(1, 3), (8, 10)]);
     let asked = store.takes();
     assert_eq!((asked.len(), asked[0].cells.len()), (1, 2));
     // If one cell denies a take, nothing is taken from the others.
@@ -148,7 +151,7 @@ fn denied_subject_causes_no_store_request_before_its_retry_time() {
     assert_eq!((store.takes().len(), store.lease_count()), (0, leases));
     pass_ms(&world, &store, 200);
     assert!(is_admitted(&take(&world, "a/b/c", &ONE)));
-    assert_eq!(world.node.quotas().elsewhere().unwrap().denied, 1);
+    assert_eq!(world.node.quotas().shared_store_view().unwrap().denied, 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::*;
-use crate::{Attempt, Parked};
+use crate::{Attempt, WaitingTake};
 
-fn parked(node: &Node, subject: &str, wait_s: u64, priority: u8) -> Parked {
+fn parked(node: &Node, subject: &str, wait_s: u64, priority: u8) -> WaitingTake {
     let take = Take {
         subject: Subject::parse(subject).unwrap(),
         costs: &[(Unit::REQUESTS, 1)],
@@ -13,7 +13,7 @@ fn parked(node: &Node, subject: &str, wait_s: u64, priority: u8) -> Parked {
         .take_waiting(&take, Duration::from_secs(wait_s), priority)
 }
 
-fn poll(parked: &mut Parked) -> Result<bool, Duration> {
+fn poll(parked: &mut WaitingTake) -> Result<bool, Duration> {
     match parked.poll(&mut Desk::new(), Waker::noop()) {
         Attempt::Done(taken) => Ok(matches!(taken.outcome, Outcome::Admitted { .. })),
         Attempt::Wait(wait) => Err(wait),

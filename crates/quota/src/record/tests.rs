@@ -309,7 +309,7 @@ fn restored(kind: Kind, cell: Cell, rules: &Rules, since_ns: u64, now_ns: u64) -
         record.unwrap().restore(rules, since_ns, &mut table, now_ns);
     }
     let mut have = None;
-    table.walk(0, 10, |key, cell| have = rules.standing(key, cell, now_ns));
+    table.walk(0, 10, |key, cell| have = rules.balance(key, cell, now_ns));
     have.unwrap().0
 }
 

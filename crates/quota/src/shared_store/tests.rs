@@ -135,10 +135,10 @@ proptest! {
             Kind::Bucket(_) | Kind::Slots { .. } => 0,
         };
         there.tell(&rules, &subject, 0, store_answer(have, mark), now_ns);
-        let standing = |plan: &Plan| {
-            plan.standings(&rules, now_ns).map(|it| (it.have, it.capacity, it.reset_ns)).collect::<Vec<_>>()
+        let balances = |plan: &Plan| {
+            plan.limit_states(&rules, now_ns).map(|it| (it.have, it.capacity, it.reset_ns)).collect::<Vec<_>>()
         };
-        prop_assert_eq!(standing(&here), standing(&there));
+        prop_assert_eq!(balances(&here), balances(&there));
         prop_assert_eq!(here.charges(&rules), there.charges(&rules));
     }
 

@@ -80,7 +80,7 @@ proptest! {
             let in_large = large.take(&name, &[(Unit::REQUESTS, 1)], now);
             let in_small = small.take(&name, &[(Unit::REQUESTS, 1)], now);
             // A subject without its own cell uses the shared one: it is admitted less, never more.
-            let is_shared = small.plan.standings(&small.rules, now).any(|it| it.is_shared);
+            let is_shared = small.plan.limit_states(&small.rules, now).any(|it| it.is_shared);
             if !is_shared && in_small == Decision::Admitted && in_large != Decision::Admitted {
                 // A denial comes from the shared cell if that was the subject's cell.
                 prop_assert!(small.cells() > 4);
@@ -199,10 +199,8 @@ fn a_shadow_limit_reports_denials_and_an_off_limit_does_not() {
     off.mode = quota::Mode::Off;
     let mut world = World::new(vec![shadow, off]);
     let shadowed = |world: &World| {
-        let standings = world.plan.standings(&world.rules, 0);
-        standings
-            .map(|it| it.shadowed.is_some())
-            .collect::<Vec<_>>()
+        let states = world.plan.limit_states(&world.rules, 0);
+        states.map(|it| it.shadowed.is_some()).collect::<Vec<_>>()
     };
     for expected in [[false], [true], [true]] {
         assert_eq!(

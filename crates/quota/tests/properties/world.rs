@@ -137,8 +137,8 @@ impl World {
         self.rules.plan_look(&mut self.plan, &subject);
         let mut locked = locked(&mut self.tables, &self.plan);
         look(&self.rules, &mut self.plan, &subject, &mut locked, now_ns);
-        let standings = self.plan.standings(&self.rules, now_ns);
-        standings
+        let states = self.plan.limit_states(&self.rules, now_ns);
+        states
             .map(|LimitState { have, capacity, .. }| (have, capacity))
             .collect()
     }

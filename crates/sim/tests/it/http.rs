@@ -181,10 +181,11 @@ async fn answered(http: &Http, acknowledged: &BTreeMap<String, u64>, seed: u64) 
 
 /// Returns the tokens left of the limit.
 fn remaining_tokens(node: &DurableNode) -> i128 {
-    use quota_service::{Desk, Subject};
+    use quota::Subject;
+    use quota_service::Desk;
     let (mut desk, subject) = (Desk::new(), Subject::parse("acme/research/bot").unwrap());
     assert!(node.handle().quotas().peek(&mut desk, &subject).is_none());
-    desk.standings().next().unwrap().have
+    desk.limit_states().next().unwrap().have
 }
 
 /// An agent that answers late, or not, or with an error.

@@ -55,7 +55,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let _guard = guard(&args.dir, args.force_read)?;
     let mut progress = Progress::default();
     let request = Request {
-        kept: Some(store::DIRECTORY),
+        stream: Some(store::DIRECTORY),
         progress: &mut |done, total| progress.report(done, total),
     };
     let found = inspect::inspect(&ReadOnlyDisk::new(&journal), request).map_err(|error| {

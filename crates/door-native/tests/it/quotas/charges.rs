@@ -2,7 +2,8 @@
 
 use journal::disk::simulated::{Fate, Fault};
 use model::ErrorCode;
-use quota_service::{Desk, LimitConfig, Subject};
+use quota::Subject;
+use quota_service::{Desk, LimitConfig};
 use wire::{Append, Cast, Flags, Kind, encode_cancel};
 
 use crate::agent::{Agent, tag};
@@ -35,8 +36,8 @@ fn remaining(durable_node: &DurableNode, client: &str) -> i128 {
     let (mut desk, subject) = (Desk::new(), Subject::parse(client).unwrap());
     let asked = durable_node.bench.node.quotas().peek(&mut desk, &subject);
     assert!(asked.is_none());
-    let mut standings = desk.standings();
-    standings.next().unwrap().have
+    let mut states = desk.limit_states();
+    states.next().unwrap().have
 }
 
 async fn client(durable_node: &DurableNode) -> Agent {

@@ -5,13 +5,13 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use conversation_service::{DraftWriter, Finished, NewDraft, Status};
+use conversation_service::{DraftResult, DraftWriter, NewDraft, Status};
 use message_json::chunks::{Assembly, Framing, Sizes, Splitter, TooLong};
 use node::Node;
 use webhooks::caller::Response;
 use webhooks::{Call, Retry};
 
-use super::{AnswerError, Outcome, PARTS_MAX, durable, kept, taken};
+use super::{AnswerError, Outcome, PARTS_MAX, durable, durable_off_thread, id_taken};
 
 pub(super) async fn hear(
     call: &Call,
@@ -25,10 +25,7 @@ pub(super) async fn hear(
         .options()
         .limits;
     let mut answer = Answer {
-        writer: match open(call, node).await? {
-            Ok(writer) => writer,
-            Err(outcome) => return Ok(outcome),
-        },
+        writer: open(call, node).await?,
         assembly: Assembly::new(Sizes::of(&limits)),
         has_begun: false,
     };
@@ -41,7 +38,7 @@ pub(super) async fn hear(
         }
         Err((status, outcome)) => (status, Some(outcome)),
     };
-    let finished = Finished {
+    let finished = DraftResult {
         status,
         tokens: None,
         assembled: &answer.assembly.message().into(),
@@ -54,8 +51,9 @@ pub(super) async fn hear(
     }
 }
 
-/// Opens the draft of the answer. If an answer exists already, returns the outcome.
-async fn open(call: &Call, node: &Node) -> Result<Result<DraftWriter, Outcome>, Outcome> {
+/// Opens the draft of the answer. If that fails or an answer exists already, returns the outcome of
+/// the call.
+async fn open(call: &Call, node: &Node) -> Result<DraftWriter, Outcome> {
     for parts in 0..PARTS_MAX {
         let (node, conversation) = (node.clone(), call.conversation().clone());
         let (id, author) = (call.answer_id(parts), call.author().to_owned());
@@ -69,11 +67,11 @@ async fn open(call: &Call, node: &Node) -> Result<Result<DraftWriter, Outcome>, 
             let conversations = node.conversations().ok_or(AnswerError::NoStorage)?;
             Ok::<_, AnswerError>(conversations.draft_open(&conversation, draft)?)
         };
-        match kept(opening).await {
-            Ok(writer) => return Ok(Ok(writer)),
+        match durable_off_thread(opening).await {
+            Ok(writer) => return Ok(writer),
             Err(refusal) => {
-                if let Some(outcome) = taken(call, refusal).await? {
-                    return Ok(Err(outcome));
+                if let Some(outcome) = id_taken(call, refusal).await? {
+                    return Err(outcome);
                 }
             }
         }

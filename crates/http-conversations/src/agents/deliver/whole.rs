@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 use webhooks::Call;
 use webhooks::caller::Response;
 
-use super::{AnswerError, Outcome, PARTS_MAX, kept, next, taken};
+use super::{AnswerError, Outcome, PARTS_MAX, durable_off_thread, id_taken, next};
 use crate::incoming::{Incoming, Ready};
 
 /// Bytes allowed in an answer in addition to those of its message.
@@ -50,10 +50,10 @@ pub(super) async fn hear(
             author: call.author().to_owned(),
             json: json.clone(),
         };
-        match kept(move || answer.append()).await {
+        match durable_off_thread(move || answer.append()).await {
             Ok(_) => return Ok(Outcome::Answered),
             Err(refusal) => {
-                if let Some(outcome) = taken(call, refusal).await? {
+                if let Some(outcome) = id_taken(call, refusal).await? {
                     return Ok(outcome);
                 }
             }

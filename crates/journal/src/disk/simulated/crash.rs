@@ -38,7 +38,7 @@ pub enum Fate {
 
 /// Chooses fates at random. Each file and directory gets its own pattern, because real failures are
 /// seldom the average: all changes are retained, none, all up to some point, or a random subset.
-pub(super) struct Chance<'a> {
+pub(super) struct RandomFates<'a> {
     rng: &'a mut fastrand::Rng,
     of: Option<u64>,
     pattern: Pattern,
@@ -53,7 +53,7 @@ enum Pattern {
     UpTo { percent: u8, is_over: bool },
 }
 
-impl<'a> Chance<'a> {
+impl<'a> RandomFates<'a> {
     pub(super) fn new(rng: &'a mut fastrand::Rng) -> Self {
         Self {
             rng,

@@ -9,7 +9,7 @@ use super::crash::{Fate, Unsynced};
 pub(super) const SECTOR_SIZE: u64 = 512;
 
 /// Decides what a crash does to an unsynced change.
-pub(super) type Choose<'a> = &'a mut dyn FnMut(&Unsynced) -> Fate;
+pub(super) type ChooseFate<'a> = &'a mut dyn FnMut(&Unsynced) -> Fate;
 
 /// Both versions. Except for `dirty` sectors and lost syncs they have the same bytes, up to the
 /// smaller size.
@@ -118,7 +118,7 @@ impl Image {
     }
 
     /// Makes some dirty sectors durable, as a kernel may at any time.
-    pub(super) fn write_back(&mut self, file: u64, choose: Choose<'_>) {
+    pub(super) fn write_back(&mut self, file: u64, choose: ChooseFate<'_>) {
         let sectors: Vec<u64> = self.dirty.iter().copied().collect();
         for sector in sectors {
             let end = ((sector + 1) * SECTOR_SIZE) as usize;
@@ -131,7 +131,7 @@ impl Image {
     }
 
     /// Applies a power failure.
-    pub(super) fn crash(&mut self, file: u64, choose: Choose<'_>) {
+    pub(super) fn crash(&mut self, file: u64, choose: ChooseFate<'_>) {
         let (old, new) = (self.durable.len(), self.volatile.len());
         let size = match (old == new).then_some(Fate::Kept) {
             Some(_) => new,

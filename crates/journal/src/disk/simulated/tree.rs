@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 
 use super::Unsynced;
 use super::crash::Fate;
-use super::image::{Choose, Image};
+use super::image::{ChooseFate, Image};
 
 const ROOT: u64 = 0;
 
@@ -39,7 +39,7 @@ impl Directory {
         }
     }
 
-    fn crash(&mut self, directory: u64, choose: Choose<'_>) {
+    fn crash(&mut self, directory: u64, choose: ChooseFate<'_>) {
         for (number, change) in std::mem::take(&mut self.pending).into_iter().enumerate() {
             let change_id = Unsynced::Name {
                 directory,
@@ -193,7 +193,7 @@ impl Tree {
         }
     }
 
-    pub(super) fn crash(&mut self, choose: Choose<'_>) {
+    pub(super) fn crash(&mut self, choose: ChooseFate<'_>) {
         for (number, node) in &mut self.nodes {
             match node {
                 Node::File(image) => image.crash(*number, choose),
@@ -203,7 +203,7 @@ impl Tree {
         self.collect(&BTreeMap::new());
     }
 
-    pub(super) fn write_back(&mut self, choose: Choose<'_>) {
+    pub(super) fn write_back(&mut self, choose: ChooseFate<'_>) {
         for (number, node) in &mut self.nodes {
             if let Node::File(image) = node {
                 image.write_back(*number, choose);

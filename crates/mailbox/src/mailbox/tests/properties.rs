@@ -163,7 +163,7 @@ impl World {
                 }
             };
             let Some(found) = found else {
-                return Answer::Nobody;
+                return Answer::NoSubscriber;
             };
             room[usize::from(found)] -= 1;
             let Offer {
@@ -224,7 +224,7 @@ impl World {
         let Straggler {
             offset,
             record,
-            standing,
+            state,
         } = straggler;
         let is_there = match &self.log[record as usize] {
             Record::Write(_) => record == offset,
@@ -236,7 +236,7 @@ impl World {
             "{straggler:?} is not there"
         );
         let message = self.accepted[&offset];
-        let record = self.append(Record::Moved(offset, message, standing));
+        let record = self.append(Record::Moved(offset, message, state));
         self.mailbox.moved(offset, record);
         let ids = self.append(Record::Ids(self.mailbox.ids().collect()));
         let start = self.mailbox.oldest().map_or(ids, |oldest| oldest.min(ids));
@@ -292,9 +292,9 @@ impl World {
             match record {
                 Record::Write(message) => self.mailbox.restore(written(offset, *message)),
                 Record::Note(note) => self.mailbox.restore_note(*note),
-                Record::Moved(first, message, standing) => {
+                Record::Moved(first, message, state) => {
                     let written = written(*first, *message);
-                    self.mailbox.restore_moved(written, offset, *standing);
+                    self.mailbox.restore_moved(written, offset, *state);
                 }
                 Record::Ids(ids) => {
                     for (offset, id) in ids {

@@ -8,7 +8,7 @@ use quota::{
     Rules, Seed, Settled, Subject, Table, Unit, Unreachable, When, Zone, decide, look, reset,
     settle,
 };
-use quota_service::quota_store::{RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, Verb};
+use quota_service::quota_store::{RemoteCell, RemoteCellState, RemoteDecision, RemoteTake, Verb};
 
 use super::server::{SECOND, Server};
 
@@ -145,24 +145,22 @@ impl Engine {
     }
 
     /// State of its cells in the format of the store, which has no marks.
-    fn standings(&mut self, now_ns: u64) -> Vec<RemoteStanding> {
+    fn cell_states(&mut self, now_ns: u64) -> Vec<RemoteCellState> {
         let subject = Subject::parse(SUBJECT).unwrap();
         self.rules.plan_look(&mut self.plan, &subject);
         let tables = &mut self.tables.iter_mut().collect::<Vec<_>>();
         look(&self.rules, &mut self.plan, &subject, tables, now_ns);
-        let standings = self.plan.standings(&self.rules, now_ns);
-        let standings = standings.map(|standing| RemoteStanding {
-            have: standing
-                .have
-                .clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
+        let states = self.plan.limit_states(&self.rules, now_ns);
+        let states = states.map(|state| RemoteCellState {
+            have: state.have.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
             is_short: false,
             mark: 0,
-            reset_after_ns: standing
+            reset_after_ns: state
                 .reset_ns
                 .map(|reset_ns| reset_ns.saturating_sub(now_ns)),
-            touched_ns: standing.touched_ns,
+            touched_ns: state.touched_ns,
         });
-        standings.collect()
+        states.collect()
     }
 }
 
@@ -202,7 +200,7 @@ impl Remote<'_> {
         .unwrap()
     }
 
-    fn standings(&mut self, now_ns: u64) -> Vec<RemoteStanding> {
+    fn cell_states(&mut self, now_ns: u64) -> Vec<RemoteCellState> {
         let mut looked = self.ask(Verb::Look, |_, _| (0, None), now_ns);
         looked.cells.iter_mut().for_each(|cell| cell.mark = 0);
         looked.cells
@@ -251,7 +249,7 @@ fn agree(
                 };
                 let change = truly as i64 - reserved as i64;
                 let count = |place: usize, cell: &RemoteCell| {
-                    let RemoteStanding { is_short, mark, .. } = taken.cells[place];
+                    let RemoteCellState { is_short, mark, .. } = taken.cells[place];
                     match cell.kind {
                         // A shadow limit with too little credit is not debited.
                         Kind::Slots { .. } if is_short => (0, None),
@@ -268,7 +266,7 @@ fn agree(
                 engine.reset(now_ns);
             }
         }
-        let (there, here) = (remote.standings(now_ns), engine.standings(now_ns));
+        let (there, here) = (remote.cell_states(now_ns), engine.cell_states(now_ns));
         prop_assert_eq!(there, here, "{:?}", step);
     }
     Ok(())

@@ -6,7 +6,7 @@ use outbound::redis::Redis;
 use outbound::redis::script::{Call, Script, decision};
 use quota::{Bucket, Every, Kind};
 use quota_service::quota_store::{
-    QuotaStore, RemoteCell, RemoteDecision, RemoteTake, Returned, Verb,
+    QuotaStore, RemoteCell, RemoteDecision, RemoteTake, ReturnedLease, Verb,
 };
 
 use super::server::{SECOND, Server, eventually, remaining, runtime, slow, store};
@@ -207,7 +207,7 @@ fn credit_taken_or_leased_before_a_reset_is_not_refunded() {
             let mark = Some(taken.cells[0].mark);
             let given = done(&store, Verb::Force, vec![budget(every, -6, mark)]).await;
             assert_eq!(remaining(&given), [2]);
-            let unspent = Returned {
+            let unspent = ReturnedLease {
                 lease: leased,
                 spent: 0,
             };

@@ -3,7 +3,7 @@
 use outbound::redis::script::{Call, Script, decision, leased};
 use proptest::prelude::*;
 use quota::{Bucket, Kind};
-use quota_service::quota_store::{Lease, QuotaStore, RemoteCell, RemoteTake, Returned, Verb};
+use quota_service::quota_store::{Lease, QuotaStore, RemoteCell, RemoteTake, ReturnedLease, Verb};
 
 use super::server::{SECOND, Server, runtime, slow, store, take};
 
@@ -53,7 +53,7 @@ fn admitted(
             Step::Die(holder) => holders[holder] = None,
             Step::Lease(holder, want) => {
                 let before: Holder = holders[holder].take();
-                let before = before.map(|(lease, _, spent)| Returned { lease, spent });
+                let before = before.map(|(lease, _, spent)| ReturnedLease { lease, spent });
                 let want = want * bucket.capacity / 60;
                 let call = Call::lease(&cell(0), want, before, nodes, Some(now_ns));
                 let call = script.with_source(&call);
@@ -148,7 +148,7 @@ fn leases_and_takes_together_admit_exactly_the_capacity() {
             }
             // Half of it is spent; the rest is returned with the next lease.
             let half = lease.granted.div_ceil(2);
-            before = Some(Returned { lease, spent: half });
+            before = Some(ReturnedLease { lease, spent: half });
             spent += half;
             let decided = two.decide(take(vec![slow("{o}/a", 100, 1)])).await.unwrap();
             spent += u64::from(decided[0].denied_by.is_none());

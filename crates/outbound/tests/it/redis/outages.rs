@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use outbound::redis::{Options, Redis};
-use quota_service::quota_store::{QuotaStore, Returned};
+use quota_service::quota_store::{QuotaStore, ReturnedLease};
 
 use super::server::{Server, eventually, remaining, runtime, slow, store, take};
 
@@ -164,7 +164,7 @@ fn leases_of_a_server_that_is_killed_under_load_are_spent_once() {
                         // All but one unit, which is returned with the next lease.
                         let now = (lease.granted - 1).max(1);
                         spent.fetch_add(now, Ordering::Relaxed);
-                        before = Some(Returned { lease, spent: now });
+                        before = Some(ReturnedLease { lease, spent: now });
                     }
                     // A lease that failed may have been granted, and is lost then.
                     Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,

@@ -168,7 +168,7 @@ fn flushed_cells_are_full_and_old_leases_add_no_credit() {
     let before = lease(1_000, None);
     assert_eq!((before.granted, before.have), (25, 75));
     server.cli(&["flushall"]);
-    let returned = quota_service::quota_store::Returned {
+    let returned = quota_service::quota_store::ReturnedLease {
         lease: before,
         spent: 5,
     };

@@ -20,15 +20,15 @@ impl Quotas<'_> {
         rules: &Arc<Rules>,
         desk: &mut Desk,
         take: &Take<'_>,
-        away: &StoreUnavailable,
+        error: &StoreUnavailable,
         now_ns: u64,
     ) -> DecidedTake {
-        let Some(elsewhere) = &self.state().elsewhere else {
-            return DecidedTake::unavailable(&away.reason);
+        let Some(shared) = &self.state().shared else {
+            return DecidedTake::unavailable(&error.reason);
         };
         let parts: Vec<_> = desk.plan.parts(rules, &take.subject, now_ns).collect();
         // The step, the credit left, and whether the limit only reports and takes nothing.
-        let (mut shared, mut told) = (BTreeMap::new(), Vec::new());
+        let (mut degraded, mut answers) = (BTreeMap::new(), Vec::new());
         for (step, part) in parts.iter().enumerate() {
             let limit = rules.limit(part.index);
             let is_slots = matches!(part.kind, Kind::Slots { .. });
@@ -36,18 +36,18 @@ impl Quotas<'_> {
             match limit.on_unreachable {
                 // Slots taken now are not returned to the store later.
                 Unreachable::Allow if is_slots => {}
-                Unreachable::Allow => told.push((step, i128::from(part.kind.capacity()), false)),
+                Unreachable::Allow => answers.push((step, i128::from(part.kind.capacity()), false)),
                 Unreachable::Degrade if is_bucket && !rules.is_overridden(part, now_ns) => {
-                    shared.insert(&limit.name, (step, limit));
+                    degraded.insert(&limit.name, (step, limit));
                 }
                 Unreachable::Degrade | Unreachable::Deny if part.is_enforced => {
-                    return denied(&limit.name, away);
+                    return denied(&limit.name, error);
                 }
-                Unreachable::Degrade | Unreachable::Deny => told.push((step, 0, true)),
+                Unreachable::Degrade | Unreachable::Deny => answers.push((step, 0, true)),
             }
         }
-        if let Some((step, _)) = shared.values().next() {
-            let shares = &elsewhere.shares;
+        if let Some((step, _)) = degraded.values().next() {
+            let shares = &shared.shares;
             let shard = start::shard_of(rules, &take.subject);
             let mut share = shares.by_shard[usize::from(shard)].lock();
             let share = share.get_or_insert_with(|| {
@@ -57,11 +57,11 @@ impl Quotas<'_> {
                     ..cell_request::cell(&parts[*step], rules, 0)
                 };
                 let seed = Seed(self.service.platform.ports.entropy.next_u64());
-                Share::new(elsewhere.nodes, rules, seed, probe, now_ns)
+                Share::new(shared.nodes, rules, seed, probe, now_ns)
             });
-            share.follow(elsewhere.nodes, rules, now_ns);
-            match share.take(&shared, take, now_ns) {
-                Ok(left) => told.extend(left),
+            share.follow(shared.nodes, rules, now_ns);
+            match share.take(&degraded, take, now_ns) {
+                Ok(left) => answers.extend(left),
                 Err(outcome) => {
                     return DecidedTake {
                         is_degraded: true,
@@ -70,30 +70,30 @@ impl Quotas<'_> {
                 }
             }
         }
-        let mut owed = elsewhere.owed.lock();
-        for (step, have, is_shadowed) in told {
+        let mut unsent = shared.unsent.lock();
+        for (step, have, is_shadowed) in answers {
             if !is_shadowed {
-                owed.add(cell_request::cell(&parts[step], rules, 0));
+                unsent.add(cell_request::cell(&parts[step], rules, 0));
             }
-            let told = StoreAnswer {
+            let answer = StoreAnswer {
                 have,
                 mark: None,
                 touched_ns: None,
                 is_shadowed,
             };
-            desk.plan.tell(rules, &take.subject, step, told, now_ns);
+            desk.plan.tell(rules, &take.subject, step, answer, now_ns);
         }
-        drop(owed);
+        drop(unsent);
         self.admitted(rules, desk, take, now_ns, true)
     }
 }
 
-fn denied(limit: &str, away: &StoreUnavailable) -> DecidedTake {
+fn denied(limit: &str, error: &StoreUnavailable) -> DecidedTake {
     let reason = format!(
         "limit `{limit}` lies in a store that cannot be asked: {}",
-        away.reason
+        error.reason
     );
-    let outcome = match away.may_be_done {
+    let outcome = match error.may_be_done {
         true => Outcome::Unconfirmed { reason },
         false => Outcome::Unavailable { reason },
     };

@@ -13,31 +13,31 @@ use crate::shared::{SharedCells, cell_request, start};
 
 impl SharedCells {
     /// Sends unsent changes while the store answers.
-    pub(crate) async fn pay(&self) -> Result<(), StoreUnavailable> {
-        self.pay_of("").await
+    pub(crate) async fn send_unsent(&self) -> Result<(), StoreUnavailable> {
+        self.send_unsent_of("").await
     }
 
     /// Sends unsent changes of cells whose keys begin with `prefix`.
-    pub(crate) async fn pay_of(&self, prefix: &str) -> Result<(), StoreUnavailable> {
+    pub(crate) async fn send_unsent_of(&self, prefix: &str) -> Result<(), StoreUnavailable> {
         loop {
-            let cells = self.owed.lock().next(prefix);
+            let cells = self.unsent.lock().next(prefix);
             if cells.is_empty() {
                 return Ok(());
             }
-            let mut paying = Paying {
-                elsewhere: self,
+            let mut sending = SendInProgress {
+                shared: self,
                 cells,
             };
-            let takes = paying.cells.iter().map(|cell| RemoteTake {
+            let takes = sending.cells.iter().map(|cell| RemoteTake {
                 verb: Verb::Force,
                 cells: vec![cell.clone()],
             });
             match self.store.decide(takes.collect()).await {
-                Ok(_) => paying.cells.clear(),
-                Err(away) => {
-                    let cells = std::mem::take(&mut paying.cells);
-                    self.owed.lock().put_back(cells, &away);
-                    return Err(away);
+                Ok(_) => sending.cells.clear(),
+                Err(error) => {
+                    let cells = std::mem::take(&mut sending.cells);
+                    self.unsent.lock().put_back(cells, &error);
+                    return Err(error);
                 }
             }
         }
@@ -45,20 +45,20 @@ impl SharedCells {
 }
 
 /// Changes being sent; if the request is aborted, debits are put back.
-struct Paying<'a> {
-    elsewhere: &'a SharedCells,
+struct SendInProgress<'a> {
+    shared: &'a SharedCells,
     cells: Vec<RemoteCell>,
 }
 
-impl Drop for Paying<'_> {
+impl Drop for SendInProgress<'_> {
     fn drop(&mut self) {
         if !self.cells.is_empty() {
-            let away = StoreUnavailable {
+            let error = StoreUnavailable {
                 may_be_done: true,
                 reason: String::new(),
             };
             let cells = std::mem::take(&mut self.cells);
-            self.elsewhere.owed.lock().put_back(cells, &away);
+            self.shared.unsent.lock().put_back(cells, &error);
         }
     }
 }
@@ -66,7 +66,7 @@ impl Drop for Paying<'_> {
 impl Quotas<'_> {
     /// Plans the settlement of a hold, and queues the part that is in the store; the plan keeps the
     /// local part.
-    pub(crate) fn owe_settled(
+    pub(crate) fn queue_settlement(
         self,
         rules: &Rules,
         desk: &mut Desk,
@@ -74,36 +74,36 @@ impl Quotas<'_> {
         hold: &Hold,
         now_ns: u64,
     ) {
-        let Some(elsewhere) = &self.state().elsewhere else {
+        let Some(shared) = &self.state().shared else {
             return;
         };
-        let mut owed = elsewhere.owed.lock();
+        let mut unsent = shared.unsent.lock();
         for part in desk.plan.parts(rules, subject, now_ns) {
-            if !start::is_there(rules, part.index) {
+            if !start::is_in_store(rules, part.index) {
                 continue;
             }
             let charge = hold.charges.iter().find(|it| it.limit == part.key.limit);
             let is_marked = part.count < 0 && !matches!(part.kind, Kind::Bucket(_));
             let mark = charge.filter(|_| is_marked).map(|charge| charge.period);
-            owed.add(RemoteCell {
+            unsent.add(RemoteCell {
                 mark,
                 ..cell_request::cell(&part, rules, 0)
             });
         }
-        drop(owed);
-        self.leave_what_lies_here(rules, desk);
+        drop(unsent);
+        self.retain_local_cells(rules, desk);
     }
 
     /// Removes the cells in the store from a plan.
-    pub(crate) fn leave_what_lies_here(self, rules: &Rules, desk: &mut Desk) {
-        if self.state().elsewhere.is_some() {
+    pub(crate) fn retain_local_cells(self, rules: &Rules, desk: &mut Desk) {
+        if self.state().shared.is_some() {
             desk.plan
                 .retain(rules, |limit| COUNTED.contains(&limit.unit));
         }
     }
 
     /// Queues the return of a take that could not be stored.
-    pub(crate) fn owe_back(
+    pub(crate) fn queue_return(
         self,
         rules: &Arc<Rules>,
         desk: &mut Desk,
@@ -117,6 +117,6 @@ impl Quotas<'_> {
             deadline_ns: now_ns,
         };
         rules.plan_settle(&mut desk.plan, &take.subject, &hold, Settled::Cancelled);
-        self.owe_settled(rules, desk, &take.subject, &hold, now_ns);
+        self.queue_settlement(rules, desk, &take.subject, &hold, now_ns);
     }
 }

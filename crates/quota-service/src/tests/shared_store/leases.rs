@@ -18,7 +18,7 @@ fn hot_bucket_is_spent_from_local_leases_to_the_last_credit() {
         asked as u64 + leases < 200,
         "{asked} questions, {leases} leases"
     );
-    let view = world.node.quotas().elsewhere().unwrap();
+    let view = world.node.quotas().shared_store_view().unwrap();
     assert!(view.leased > 9_500, "{view:?}");
     assert_eq!(remaining(&world, "a/b/c"), [0]);
 }
@@ -32,7 +32,7 @@ fn concurrent_takes_share_one_lease_request() {
     }
     pass_ms(&world, &store, 1_500);
     store.set_mode(StoreMode::Slow);
-    let mut parked: Vec<Parked> = (0..20)
+    let mut parked: Vec<WaitingTake> = (0..20)
         .filter_map(|_| match begin(&world, "a/b/c", &ONE, None) {
             TakeProgress::Asks(parked) => Some(parked),
             TakeProgress::Done(_) => None,

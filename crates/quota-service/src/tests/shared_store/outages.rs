@@ -42,8 +42,8 @@ fn node_grants_its_refill_share_in_an_outage_and_repays_it() {
         matches!(more.outcome, Outcome::Unavailable { .. }),
         "{more:?}"
     );
-    let view = world.node.quotas().elsewhere().unwrap();
-    assert_eq!((view.owed, view.store.is_connected), (2, false));
+    let view = world.node.quotas().shared_store_view().unwrap();
+    assert_eq!((view.unsent, view.store.is_connected), (2, false));
     store.set_mode(StoreMode::Answers);
     done(world.node.quotas().tend_store());
     assert_eq!(remaining(&world, "a/b/c"), [30 - 14]);

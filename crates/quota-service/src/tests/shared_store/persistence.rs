@@ -133,7 +133,7 @@ fn reset_and_grant_apply_in_the_store_and_local_increases_are_refused() {
     let (quotas, subject) = (world.node.quotas(), Subject::parse("a/b/c").unwrap());
     assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 10)])));
     assert!(!is_admitted(&take(&world, "a/b/c", &ONE)));
-    done(quotas.reset_there(&subject)).unwrap();
+    done(quotas.reset_in_store(&subject)).unwrap();
     let _applied = quotas.reset(&subject, BY).unwrap();
     assert_eq!(remaining(&world, "a/b/c"), [10]);
     // The earlier denial is not believed any more.
@@ -141,7 +141,7 @@ fn reset_and_grant_apply_in_the_store_and_local_increases_are_refused() {
     pass_ms(&world, &store, 300);
     done(quotas.tend_store());
     let prefix = Prefix::parse("a/b/c").unwrap();
-    done(quotas.reset_bucket_there("agent", prefix)).unwrap();
+    done(quotas.reset_bucket_in_store("agent", prefix)).unwrap();
     let change = |capacity, grant| Override {
         capacity,
         refill: None,
@@ -150,7 +150,7 @@ fn reset_and_grant_apply_in_the_store_and_local_increases_are_refused() {
         by: "root".into(),
         reason: "a test".into(),
     };
-    done(quotas.grant_there("agent", prefix, &change(None, 5))).unwrap();
+    done(quotas.grant_in_store("agent", prefix, &change(None, 5))).unwrap();
     let _applied = quotas
         .set_override("agent", prefix, change(None, 5))
         .unwrap();
@@ -232,5 +232,5 @@ fn a_reset_that_does_not_reach_the_store_is_refused() {
     let (world, store) = one_node(&[bucket("agent", 10, "0/s")]);
     store.set_mode(StoreMode::StoreUnavailable);
     let subject = Subject::parse("a/b/c").unwrap();
-    assert!(done(world.node.quotas().reset_there(&subject)).is_err());
+    assert!(done(world.node.quotas().reset_in_store(&subject)).is_err());
 }

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use quota::Kind;
 
 use crate::quota_store::{
-    Asking, Lease, QuotaStore, QuotaStoreView, RemoteCell, RemoteDecision, RemoteStanding,
-    RemoteTake, Returned, StoreUnavailable, Verb,
+    Lease, QuotaStore, QuotaStoreView, RemoteCell, RemoteCellState, RemoteDecision, RemoteTake,
+    ReturnedLease, StoreFuture, StoreUnavailable, Verb,
 };
 
 pub(super) const SECOND: u64 = 1_000_000_000;
@@ -155,7 +155,7 @@ impl Store {
     fn answer<T: Send + 'static>(
         &self,
         mut ask: impl FnMut(&mut Inner, u64) -> T + Send + 'static,
-    ) -> Asking<T> {
+    ) -> StoreFuture<T> {
         let shared = self.0.clone();
         Box::pin(poll_fn(move |cx| {
             let mut inner = shared.inner.lock();
@@ -187,7 +187,7 @@ impl Store {
 impl Inner {
     fn decide(&mut self, take: &RemoteTake, now_ns: u64) -> RemoteDecision {
         self.takes.push(take.clone());
-        let (mut denied, mut standings) = (None, Vec::new());
+        let (mut denied, mut states) = (None, Vec::new());
         for (place, cell) in take.cells.iter().enumerate() {
             let stored = self.cells.entry(cell.key.clone()).or_default();
             stored.accrue(cell.kind, now_ns);
@@ -195,13 +195,13 @@ impl Inner {
             if is_short && cell.is_enforced {
                 denied = Some((place, stored.retry_ns(cell.kind, cell.count)));
             }
-            standings.push(RemoteStanding {
+            states.push(RemoteCellState {
                 is_short,
                 mark: 7,
-                ..RemoteStanding::default()
+                ..RemoteCellState::default()
             });
         }
-        for (cell, standing) in take.cells.iter().zip(&mut standings) {
+        for (cell, state) in take.cells.iter().zip(&mut states) {
             let stored = self.cells.entry(cell.key.clone()).or_default();
             match take.verb {
                 Verb::Reset => *stored = Cell::default(),
@@ -211,17 +211,17 @@ impl Inner {
                     };
                     stored.used -= i128::from(cell.count) * i128::from(bucket.period_ns);
                 }
-                Verb::Take | Verb::Force if denied.is_none() && !standing.is_short => {
+                Verb::Take | Verb::Force if denied.is_none() && !state.is_short => {
                     stored.debit(cell.kind, cell.count);
                 }
                 _ => {}
             }
-            standing.have = stored.have(cell.kind);
+            state.have = stored.have(cell.kind);
         }
         RemoteDecision {
             denied_by: denied.map(|(place, _)| place),
             retry_after_ns: denied.and_then(|(_, retry)| retry),
-            cells: standings,
+            cells: states,
         }
     }
 
@@ -229,14 +229,14 @@ impl Inner {
         &mut self,
         cell: &RemoteCell,
         want: u64,
-        before: Option<Returned>,
+        before: Option<ReturnedLease>,
         nodes: u64,
         now_ns: u64,
     ) -> Lease {
         self.leases += 1;
         let stored = self.cells.entry(cell.key.clone()).or_default();
         stored.accrue(cell.kind, now_ns);
-        if let Some(Returned { lease, spent }) = before
+        if let Some(ReturnedLease { lease, spent }) = before
             && lease.mark > now_ns
         {
             stored.leased = stored.leased.saturating_sub(lease.granted);
@@ -258,19 +258,24 @@ impl Inner {
 }
 
 impl QuotaStore for Store {
-    fn decide(&self, takes: Vec<RemoteTake>) -> Asking<Vec<RemoteDecision>> {
+    fn decide(&self, takes: Vec<RemoteTake>) -> StoreFuture<Vec<RemoteDecision>> {
         self.answer(move |inner, now_ns| {
             let decided = takes.iter().map(|take| inner.decide(take, now_ns));
             decided.collect()
         })
     }
 
-    fn lease(&self, cell: RemoteCell, want: u64, before: Option<Returned>) -> Asking<Lease> {
+    fn lease(
+        &self,
+        cell: RemoteCell,
+        want: u64,
+        before: Option<ReturnedLease>,
+    ) -> StoreFuture<Lease> {
         let nodes = self.0.nodes.load(Ordering::Relaxed).max(1);
         self.answer(move |inner, now_ns| inner.lease(&cell, want, before, nodes, now_ns))
     }
 
-    fn probe(&self) -> Asking<String> {
+    fn probe(&self) -> StoreFuture<String> {
         self.answer(|_, _| "1".to_owned())
     }
 

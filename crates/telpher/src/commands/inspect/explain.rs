@@ -4,7 +4,7 @@ use std::path::Path;
 
 use console::output::table;
 use journal::inspect::{
-    Damage, Dependent, Evidence, ExtentView, Inspection, Missing, SegmentState, SegmentView,
+    Damage, Dependent, Evidence, ExtentView, Inspection, MissingRecords, SegmentState, SegmentView,
     StreamView,
 };
 use journal::{ShardId, StreamId};
@@ -271,8 +271,8 @@ fn dependent_words(dependent: &Dependent, names: &Names) -> String {
     format!("{who}{from}{evidence}")
 }
 
-fn missing_words(missing: &Missing, names: &Names) -> String {
-    let Missing { first, last, .. } = missing;
+fn missing_words(missing: &MissingRecords, names: &Names) -> String {
+    let MissingRecords { first, last, .. } = missing;
     let who = names.words(missing.shard, missing.stream);
     match first == last {
         true => format!("missing: {who}: record {first}\n"),

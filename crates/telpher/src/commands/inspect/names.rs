@@ -26,7 +26,7 @@ impl Names {
             } = NamedStream::decode(*offset, *tag, bytes)?;
             Some(((shard, stream), Name { kind, name }))
         };
-        let mut names: HashMap<_, _> = found.kept.iter().filter_map(name).collect();
+        let mut names: HashMap<_, _> = found.records.iter().filter_map(name).collect();
         let directory = Name {
             kind: "directory",
             name: "names of all streams".to_owned(),

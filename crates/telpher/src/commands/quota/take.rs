@@ -159,18 +159,18 @@ fn admitted_shown(admitted: &Admitted) -> (Value, String) {
 
 /// Formats limits as JSON.
 fn shown(limits: &[LimitState]) -> Value {
-    let limits = limits.iter().map(|standing| {
+    let limits = limits.iter().map(|limit| {
         let mut value = json!({
-            "name": &*standing.limit,
-            "unit": &*standing.unit,
-            "remaining": standing.have,
-            "capacity": standing.capacity,
-            "reset_ms": standing.reset_after.map(milliseconds),
+            "name": &*limit.limit,
+            "unit": &*limit.unit,
+            "remaining": limit.have,
+            "capacity": limit.capacity,
+            "reset_ms": limit.reset_after.map(milliseconds),
         });
-        if standing.is_shadowed {
+        if limit.is_shadowed {
             value["would_deny"] = json!(true);
         }
-        if standing.is_shared {
+        if limit.is_shared {
             value["shared"] = json!(true);
         }
         value
@@ -185,18 +185,18 @@ fn limits_table(limits: &[LimitState]) -> String {
     }
     let rows: Vec<_> = limits
         .iter()
-        .map(|standing| {
-            let remark = match (standing.is_shadowed, standing.is_shared) {
+        .map(|limit| {
+            let remark = match (limit.is_shadowed, limit.is_shared) {
                 (true, _) => "would deny",
                 (_, true) => "shared",
                 _ => "",
             };
             [
-                standing.limit.to_string(),
-                standing.have.to_string(),
-                standing.capacity.to_string(),
-                standing.unit.to_string(),
-                standing.reset_after.map_or_else(|| "-".to_owned(), seconds),
+                limit.limit.to_string(),
+                limit.have.to_string(),
+                limit.capacity.to_string(),
+                limit.unit.to_string(),
+                limit.reset_after.map_or_else(|| "-".to_owned(), seconds),
                 remark.to_owned(),
             ]
         })

@@ -10,14 +10,14 @@ use std::time::Duration;
 use quota::{Subject, When};
 
 use super::SharedCells;
-use super::request::{Answer, Ask, ask};
+use super::request::{Answer, StoreQuery, ask};
 use super::start::Begin;
 use crate::desk::Desk;
 use crate::outcome::id_of;
 use crate::outcome::{DecidedTake, Outcome, Take};
-use crate::parked::TakeProgress;
-use crate::parked::{Attempt, Parked, WaitEnd, cell_of};
 use crate::service::{QuotaService, Quotas};
+use crate::waiting_take::TakeProgress;
+use crate::waiting_take::{Attempt, WaitEnd, WaitingTake, cell_of};
 
 /// Interval after which a take that waits for the store is polled again in any case.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -26,32 +26,32 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const RELEASED_NS: u64 = 50_000_000;
 
 /// A request in progress.
-pub(crate) struct Running {
+pub(crate) struct RunningQuery {
     answer: Pin<Box<dyn Future<Output = Answer> + Send>>,
     /// Excludes other takes with the same id meanwhile.
-    _id: Option<AskedId>,
+    _id: Option<ReservedId>,
 }
 
 /// The id of a take that the store is asked about, reserved until this is dropped.
-struct AskedId {
+struct ReservedId {
     service: Arc<QuotaService>,
     id: String,
 }
 
-impl AskedId {
+impl ReservedId {
     /// Reserves an id; `None` if a take with it is in progress.
     fn new(service: &Arc<QuotaService>, id: String) -> Option<Self> {
         let service = service.clone();
-        let ids = &service.elsewhere.as_ref()?.ids;
+        let ids = &service.shared.as_ref()?.ids;
         let is_new = ids.lock().insert(id.clone());
         is_new.then_some(Self { service, id })
     }
 }
 
-impl Drop for AskedId {
+impl Drop for ReservedId {
     fn drop(&mut self) {
-        if let Some(elsewhere) = &self.service.elsewhere {
-            let ids: &mut BTreeSet<String> = &mut elsewhere.ids.lock();
+        if let Some(shared) = &self.service.shared {
+            let ids: &mut BTreeSet<String> = &mut shared.ids.lock();
             ids.remove(&self.id);
         }
     }
@@ -59,21 +59,21 @@ impl Drop for AskedId {
 
 impl<'a> Quotas<'a> {
     /// Decides a take at once, or begins to ask the store.
-    pub(crate) fn take_elsewhere(
+    pub(crate) fn take_shared(
         self,
-        elsewhere: &SharedCells,
+        shared: &SharedCells,
         desk: &mut Desk,
         take: &Take<'_>,
     ) -> TakeProgress {
         let now_ns = self.current_ns();
         let rules = self.state().rules.read();
-        match self.begin_elsewhere(elsewhere, &rules, desk, take, now_ns) {
+        match self.begin_shared(shared, &rules, desk, take, now_ns) {
             Begin::Done(taken) => {
                 self.count(desk, &taken);
                 TakeProgress::Done(taken)
             }
-            Begin::Here => TakeProgress::Done(self.take_here(&rules, desk, take, now_ns)),
-            Begin::Ask(ask) => match self.running(ask, take) {
+            Begin::Local => TakeProgress::Done(self.take_local(&rules, desk, take, now_ns)),
+            Begin::Ask(query) => match self.start_query(query, take) {
                 Ok(running) => {
                     let mut parked = self.take_waiting(take, Duration::ZERO, 0);
                     parked.running = Some(running);
@@ -89,7 +89,7 @@ impl<'a> Quotas<'a> {
     }
 
     /// Starts a look that asks the store.
-    pub(crate) fn asking_look(self, subject: &Subject<'_>, ask_for: Ask) -> Parked {
+    pub(crate) fn waiting_look(self, subject: &Subject<'_>, query: StoreQuery) -> WaitingTake {
         let take = Take {
             subject: *subject,
             costs: &[],
@@ -99,35 +99,35 @@ impl<'a> Quotas<'a> {
         };
         let mut parked = self.take_waiting(&take, Duration::ZERO, 0);
         parked.is_look = true;
-        parked.running = Some(Running {
-            answer: Box::pin(ask(self.service.clone(), ask_for)),
+        parked.running = Some(RunningQuery {
+            answer: Box::pin(ask(self.service.clone(), query)),
             _id: None,
         });
         parked
     }
 
     /// Starts a request; fails with the reason if that is not possible.
-    fn running(self, asking: Ask, take: &Take<'_>) -> Result<Running, &'static str> {
+    fn start_query(self, query: StoreQuery, take: &Take<'_>) -> Result<RunningQuery, &'static str> {
         let id = match take.id {
             None => None,
-            Some(id) => match AskedId::new(self.service, id_of(&take.subject, id)) {
+            Some(id) => match ReservedId::new(self.service, id_of(&take.subject, id)) {
                 Some(id) => Some(id),
                 None => return Err("a take with this id is being decided"),
             },
         };
-        Ok(Running {
-            answer: Box::pin(ask(self.service.clone(), asking)),
+        Ok(RunningQuery {
+            answer: Box::pin(ask(self.service.clone(), query)),
             _id: id,
         })
     }
 }
 
-impl Parked {
+impl WaitingTake {
     /// Polls the request, and waits for its turn and for credit; `None` if the store is not
     /// involved.
-    pub(crate) fn poll_elsewhere(
+    pub(crate) fn poll_shared(
         &mut self,
-        elsewhere: &SharedCells,
+        shared: &SharedCells,
         desk: &mut Desk,
         take: &Take<'_>,
         waker: &Waker,
@@ -141,10 +141,12 @@ impl Parked {
                     return Some(attempt);
                 }
                 let rules = quotas.state().rules.read();
-                match quotas.begin_elsewhere(elsewhere, &rules, desk, take, quotas.now_ns()) {
-                    Begin::Here => return None,
+                match quotas.begin_shared(shared, &rules, desk, take, quotas.now_ns()) {
+                    Begin::Local => return None,
                     Begin::Done(taken) => Err(taken),
-                    Begin::Ask(ask) => quotas.running(ask, take).map_err(DecidedTake::unavailable),
+                    Begin::Ask(query) => quotas
+                        .start_query(query, take)
+                        .map_err(DecidedTake::unavailable),
                 }
             }
         };
@@ -160,7 +162,7 @@ impl Parked {
 
     fn go_on(
         &mut self,
-        mut running: Running,
+        mut running: RunningQuery,
         quotas: Quotas<'_>,
         desk: &mut Desk,
         take: &Take<'_>,
@@ -173,7 +175,7 @@ impl Parked {
                 None
             }
             Poll::Ready(answer) if self.is_look => Some(quotas.finish_look(desk, take, answer)),
-            Poll::Ready(answer) => Some(quotas.finish_elsewhere(desk, take, answer)),
+            Poll::Ready(answer) => Some(quotas.finish_shared(desk, take, answer)),
         }
     }
 

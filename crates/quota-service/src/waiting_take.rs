@@ -15,11 +15,11 @@ use quota::{Cost, Denied, Plan, Queue, QueuePosition, Rules, Subject, SubjectErr
 use super::desk::Desk;
 use super::outcome::{DecidedTake, Outcome, Take, Turn};
 use super::queues::Cell;
-use super::shared::Running;
+use super::shared::RunningQuery;
 use crate::service::{QuotaService, Quotas};
 
 /// A waiting take. Dropping it ends the wait.
-pub struct Parked {
+pub struct WaitingTake {
     pub(super) service: Arc<QuotaService>,
     name: Box<str>,
     run: Box<str>,
@@ -33,11 +33,11 @@ pub struct Parked {
     /// True for a look, which takes nothing.
     pub(super) is_look: bool,
     /// The request to the store in progress.
-    pub(super) running: Option<Running>,
+    pub(super) running: Option<RunningQuery>,
 }
 
 /// An owned copy of a take.
-pub(super) struct Own {
+pub(super) struct OwnedTake {
     name: Box<str>,
     run: Box<str>,
     costs: Vec<Cost>,
@@ -46,7 +46,7 @@ pub(super) struct Own {
     principal: Option<Box<str>>,
 }
 
-impl Own {
+impl OwnedTake {
     pub(super) fn take(&self) -> Result<Take<'_>, SubjectError> {
         Ok(Take {
             subject: Subject::new(&self.name, &self.run)?,
@@ -65,7 +65,7 @@ pub enum TakeProgress {
     /// The take is decided.
     Done(DecidedTake),
     /// The shared store must be asked: poll the take until it is decided.
-    Asks(Parked),
+    Asks(WaitingTake),
 }
 
 /// The result of polling a waiting take.
@@ -78,11 +78,11 @@ pub enum Attempt {
 }
 
 impl Quotas<'_> {
-    /// Starts a take that waits for up to `wait` if it does not pass at once; [poll](Parked::poll)
+    /// Starts a take that waits for up to `wait` if it does not pass at once; [poll](WaitingTake::poll)
     /// it for the decision. Higher priorities go first.
-    pub fn take_waiting(self, take: &Take<'_>, wait: Duration, priority: u8) -> Parked {
+    pub fn take_waiting(self, take: &Take<'_>, wait: Duration, priority: u8) -> WaitingTake {
         let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        Parked {
+        WaitingTake {
             service: self.service.clone(),
             name: take.subject.name().into(),
             run: take.subject.run().into(),
@@ -153,18 +153,18 @@ impl Quotas<'_> {
     }
 }
 
-impl Parked {
+impl WaitingTake {
     /// Tries to take if it is its turn; returns the decision or the time of the next poll.
     pub fn poll(&mut self, desk: &mut Desk, waker: &Waker) -> Attempt {
         let service = self.service.clone();
         let quotas = service.quotas();
-        let own = self.own();
+        let own = self.owned_take();
         let take = match own.take() {
             Ok(take) => take,
             Err(error) => return Attempt::Done(DecidedTake::unavailable(&error.to_string())),
         };
-        if let Some(elsewhere) = &service.elsewhere
-            && let Some(attempt) = self.poll_elsewhere(elsewhere, desk, &take, waker)
+        if let Some(shared) = &service.shared
+            && let Some(attempt) = self.poll_shared(shared, desk, &take, waker)
         {
             return attempt;
         }
@@ -212,9 +212,9 @@ impl Parked {
         }
     }
 
-    /// Returns the request.
-    fn own(&self) -> Own {
-        Own {
+    /// Returns a copy of the take.
+    fn owned_take(&self) -> OwnedTake {
+        OwnedTake {
             name: self.name.clone(),
             run: self.run.clone(),
             costs: self.costs.clone(),
@@ -355,15 +355,15 @@ fn first_waker(queue: &mut Queue<Option<Waker>>) -> Option<Waker> {
     queue.at(place)?.clone()
 }
 
-impl Drop for Parked {
+impl Drop for WaitingTake {
     fn drop(&mut self) {
         let service = self.service.clone();
         self.leave(service.quotas(), WaitEnd::GaveUp);
     }
 }
 
-impl std::fmt::Debug for Parked {
+impl std::fmt::Debug for WaitingTake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Parked({}, {:?})", self.name, self.place)
+        write!(f, "WaitingTake({}, {:?})", self.name, self.place)
     }
 }
