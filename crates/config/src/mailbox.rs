@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use messaging::mailboxes::Options as Mailboxes;
 use model::ByteSize;
-use node::mailboxes::Options as Mailboxes;
 
 use super::units::count;
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use door_native::Options as Listener;
+use messaging::Limits;
 use model::ByteSize;
-use node::Limits;
 
 use super::HostPort;
 use super::units::{count, size};

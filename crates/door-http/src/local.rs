@@ -99,7 +99,8 @@ impl Local {
             Ok(request) => request,
         };
         if !request.headers().contains_key(header::AUTHORIZATION)
-            && let Some(facts) = source.and_then(|source| self.node.facts_of_source(source))
+            && let Some(facts) =
+                source.and_then(|source| self.node.messaging().facts_of_source(source))
         {
             let pass = Pass::with(facts.principal, facts.token);
             request.extensions_mut().insert(pass);

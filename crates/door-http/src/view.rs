@@ -1,17 +1,23 @@
 //! Agents and connections of the node as JSON, for HTTP and for the node's own agent.
 
-use node::{AgentView, ConnectionView, Node, SubscriberView};
+use messaging::{AgentView, ConnectionView, SubscriberView};
+use node::Node;
 use serde_json::{Value, json};
 
 /// Returns `{"agents": [...]}` in the order of the names.
 pub fn agents_json(node: &Node) -> Value {
-    let agents: Vec<_> = node.agents().into_iter().map(agent).collect();
+    let agents: Vec<_> = node.messaging().agents().into_iter().map(agent).collect();
     json!({ "agents": agents })
 }
 
 /// Returns `{"connections": [...]}`, oldest first.
 pub fn connections_json(node: &Node) -> Value {
-    let connections: Vec<_> = node.connections().into_iter().map(connection).collect();
+    let connections: Vec<_> = node
+        .messaging()
+        .connections()
+        .into_iter()
+        .map(connection)
+        .collect();
     json!({ "connections": connections })
 }
 

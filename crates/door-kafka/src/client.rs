@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use access::Principal;
 use kafka::ErrorCode;
-use node::{Connection, Facts, Outlet, Refusal};
+use messaging::{Connection, Facts, Outlet, Refusal};
 use platform::Counter;
 use topic_service::{Producing, Topics};
 use topics::User;
@@ -114,7 +114,11 @@ impl Client {
             credit_bytes: 0,
         };
         let outlet = self.outlet.clone();
-        let connection = self.door.node.connect(facts, |_| Outlet::Client(outlet))?;
+        let connection = self
+            .door
+            .node
+            .messaging()
+            .connect(facts, |_| Outlet::Client(outlet))?;
         // Changing a user disconnects its open connections. This one may have logged in during the
         // change, so check again.
         let users = &self.door.users;

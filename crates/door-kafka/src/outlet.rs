@@ -34,7 +34,7 @@ impl KafkaOutlet {
     }
 }
 
-impl node::Client for KafkaOutlet {
+impl messaging::Client for KafkaOutlet {
     fn goaway(&self, _drain_ms: u32, _message: &str) {
         self.leaving.store(true, Ordering::Release);
         self.outbox.wake();

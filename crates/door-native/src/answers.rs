@@ -8,9 +8,11 @@ use std::task::{Poll, Waker, ready};
 
 use conversation_service::Appended;
 use door::{AnswerQueue, Bound};
+use messaging::mailboxes::{AcceptedWrite, WriteError};
+use messaging::{Copies, HeldCall, RequestError, Turn};
 use model::Failure;
-use node::{AcceptedWrite, Copies, HeldCall, RequestError, Ticket, Turn, WriteError};
 use platform::{Durable, Pending};
+use routing::Ticket;
 use store::{AppendedRecords, StreamError};
 use topic_service::records::Appending;
 use wire::{AppendedMessages, MadeIds, Receipt, Stored};
@@ -239,7 +241,7 @@ impl Waiting {
 
 impl Output {
     fn send(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.is_unflushed |= self.outlet.push_answer(write) == node::Pushed::First;
+        self.is_unflushed |= self.outlet.push_answer(write) == messaging::Pushed::First;
     }
 
     fn fail(&mut self, tag: Ticket, error: &ErrorAnswer) {

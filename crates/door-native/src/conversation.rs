@@ -4,7 +4,8 @@ use std::task::Waker;
 
 use conversation_service::{Batch, ConversationRef, MessageRange, NewMessage, PartFact};
 use message_json::{facts, metadata};
-use node::{Ticket, Turn};
+use messaging::Turn;
+use routing::Ticket;
 use store::Range;
 use wire::Append;
 

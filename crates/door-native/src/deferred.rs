@@ -12,8 +12,8 @@ use conversation_service::{
     Appended, Batch, ConversationError, ConversationRef, Conversations, MessageRange, NewMessage,
     PageRead, PartFact, Pending,
 };
-use node::Ticket;
 use platform::Durable;
+use routing::Ticket;
 use store::{Range, Stream, StreamError, StreamExtract};
 
 use super::answers::{Answer, Answers, BOUND};

@@ -1,8 +1,9 @@
 //! Dispatch of a client's frames to calls on its turn.
 
+use messaging::{Key, Message, Turn};
 use model::limits::METHOD_LENGTH_MAX;
 use model::{ErrorCode, Failure};
-use node::{Key, Message, Ticket, Turn};
+use routing::Ticket;
 use wire::{
     Append, Bind, Correlation, Credit, Flags, Header, Kind, Payload, Read, Settle, Subscribe, Takes,
 };

@@ -2,8 +2,9 @@
 
 use conversation_service::ConversationError;
 use door::topics::Refused;
+use messaging::mailboxes::WriteError;
+use messaging::{MemoryWriteError, RequestError, SubscribeError};
 use model::{ErrorCode, Failure};
-use node::{MemoryWriteError, RequestError, SubscribeError, WriteError};
 use platform::Unconfirmed;
 use quota_service::Throttled;
 use store::{StorageError, StreamError};

@@ -1,7 +1,7 @@
 //! Answers and items with records of streams and messages of conversations.
 
 use conversation_service::{ConversationError, Message, PageRead};
-use node::Ticket;
+use routing::Ticket;
 use store::StreamExtract;
 use wire::{Extract, Flags, Record};
 

@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use conversation_service::MessageFollower;
 use model::ErrorCode;
-use node::Ticket;
 use platform::{Bell, Counter};
+use routing::Ticket;
 use store::StreamFollower;
 
 use super::answers::Answers;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use access::Principal;
 use door::Refused;
+use messaging::{Facts, Outlet};
 use model::{ErrorCode, Failure, Name};
 use net::Stream;
-use node::{Facts, Outlet};
 use platform::Counter;
 use wire::{Correlation, FEATURES, Header, Hello, Inbox, Item, Kind, Role, Welcome};
 
@@ -98,7 +98,7 @@ fn admit(
     payload: &[u8],
     remote: &str,
     origin: Origin,
-) -> Result<(node::Connection, Owner, u32), (ErrorCode, String)> {
+) -> Result<(messaging::Connection, Owner, u32), (ErrorCode, String)> {
     if header.kind != Kind::HELLO {
         let message = format!("the first frame is {:?}, not HELLO", header.kind);
         return Err((ErrorCode::Protocol, message));
@@ -148,7 +148,7 @@ fn admit(
         credit_messages: hello.window.credit_messages,
         credit_bytes: hello.window.credit_bytes,
     };
-    let welcome = |id: node::ConnectionId| {
+    let welcome = |id: routing::ConnectionId| {
         let welcome = Welcome {
             version,
             role: Role::Node,
@@ -162,6 +162,7 @@ fn admit(
     };
     let connection = door
         .node
+        .messaging()
         .connect(facts, welcome)
         .map_err(|refusal| (ErrorCode::Unavailable, refusal.to_string()))?;
     Ok((connection, owner, hello.window.keepalive_ms))

@@ -76,7 +76,7 @@ impl Door {
 
     /// Returns the window that a client is granted.
     fn window(&self) -> Window {
-        let limits = self.node.limits();
+        let limits = self.node.messaging().limits();
         Window {
             frame_size_max: self.options.frame_size_max,
             calls_max: limits.calls_max,

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use messaging::{Client, Message, Outgoing, Pushed};
 use model::{ErrorCode, Failure, Name};
 use net::{Outbox, Sink};
-use node::{Client, Message, Outgoing, Pushed, Ticket};
 use parking_lot::Mutex;
 use platform::Counter;
+use routing::Ticket;
 use wire::{Bind, Cast, Correlation, Credit, Flags, Goaway, Kind, Payload, SubscriptionEnd};
 
 /// While a client leaves this many bytes unread, it gets no more items and nothing is read from it.
@@ -219,7 +220,7 @@ fn with_source<'a>(source: Option<&str>, metadata: &'a [u8]) -> Cow<'a, [u8]> {
     Cow::Owned(extended)
 }
 
-impl node::Inbox for NativeOutlet {
+impl messaging::Inbox for NativeOutlet {
     fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
         match outgoing {
             Outgoing::Request {

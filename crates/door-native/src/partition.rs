@@ -5,8 +5,8 @@ use std::task::{Poll, Waker};
 
 use door::topics::{ReadableRange, Refused};
 use model::limits::FRAME_SIZE_MAX;
-use node::Ticket;
 use recordbatch::Record;
+use routing::Ticket;
 use topic_service::records::{NotRead, Reader, Wanted};
 use topic_service::{Topic, Topics};
 use wire::{Flags, Read, TopicHeaders, TopicRecord};

@@ -14,11 +14,12 @@ use std::task::Context;
 use std::time::Duration;
 
 use access::Principal;
+use messaging::Turn;
 use model::ErrorCode;
-use node::{Ticket, Turn};
 use platform::Durable;
 use quota::{Cost, HoldId, Settled, Subject, Unit};
 use quota_service::{Desk, Requester, SettleOutcome, Take, TakeProgress, WaitingTake};
+use routing::Ticket;
 use wire::{Costs, Settle, TAKES_MAX, Takes};
 
 use super::answers::{self, Answers};

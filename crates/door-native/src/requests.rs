@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use conversation_service::MessageFollower;
-use node::{Connection, Key, Message, Requested, Ticket, Turn};
+use messaging::{Connection, Key, Message, Requested, Turn};
+use routing::Ticket;
 use store::{Range, StreamFollower};
 use wire::{Append, Bind, Read, Settle, Takes};
 
@@ -91,7 +92,7 @@ impl Requests {
     fn answer_subscription(
         &mut self,
         tag: Ticket,
-        name: Result<model::Name, node::SubscribeError>,
+        name: Result<model::Name, messaging::SubscribeError>,
     ) {
         match name {
             Ok(name) => self.answers.send(|out| {

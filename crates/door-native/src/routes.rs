@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use conversation_service::ConversationRef;
+use messaging::{Route, Turn};
 use model::Name;
-use node::{Route, Turn};
 use store::Stream;
 use topics::check_name;
 use wire::{Bind, Cast};
@@ -113,7 +113,7 @@ impl Drop for Routes {
             BoundRoute::Name(route) => Some(route),
             _ => None,
         });
-        self.node.release_routes(names);
+        self.node.messaging().release_routes(names);
     }
 }
 
@@ -130,8 +130,8 @@ fn not_bound(number: u16) -> ErrorAnswer {
 fn target(turn: &mut Turn<'_>, bind: &Bind<'_>) -> Result<BoundRoute, String> {
     let parsed = || Name::parse(bind.name).map_err(|error| error.to_string());
     let cast = match bind.cast {
-        Cast::Any => node::Cast::Any,
-        Cast::All => node::Cast::All,
+        Cast::Any => messaging::Cast::Any,
+        Cast::All => messaging::Cast::All,
         Cast::Stream => return Ok(BoundRoute::Stream(Stream::new(parsed()?)?)),
         Cast::Conversation => {
             return Ok(BoundRoute::Conversation(ConversationRef::new(parsed()?)));

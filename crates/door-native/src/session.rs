@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use door::Wakers;
 use door::reading;
+use messaging::Connection;
 use model::{ErrorCode, Failure};
 use net::Source;
-use node::Connection;
 use platform::Counter;
 use tokio::time::{Instant, Sleep};
 use wire::{Correlation, Inbox, Item};

@@ -1,6 +1,7 @@
 //! Raw streams on one connection: APPEND, READ and FOLLOW frames, and the answers.
 
-use node::{Ticket, Turn};
+use messaging::Turn;
+use routing::Ticket;
 use store::{Range, Stream, StreamError, Streams};
 use wire::Append;
 

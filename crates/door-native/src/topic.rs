@@ -5,8 +5,9 @@
 //! Invariant: *every request is answered once.*
 
 use door::topics::{ReadableRange, Refused, find_or_create};
+use messaging::Turn;
 use model::ErrorCode;
-use node::{Ticket, Turn};
+use routing::Ticket;
 use topic_service::records::{Appending, NewRecord};
 use topic_service::{TopicRef, Topics};
 use wire::{Append, Malformed, Read, TopicRecord};

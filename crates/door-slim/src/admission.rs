@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use door::{Refused, Role};
 use http::{HeaderMap, header};
-use node::{Connection, Facts, Refusal};
+use messaging::{Connection, Facts, Refusal};
 use platform::Counter;
 
 use super::jwt::{Bearer, is_jwt};
@@ -110,7 +110,8 @@ pub(super) fn enter(
     };
     let connection = door
         .node
-        .connect(facts, |_| node::Outlet::Client(outlet.clone()))?;
+        .messaging()
+        .connect(facts, |_| messaging::Outlet::Client(outlet.clone()))?;
     Ok(Entered {
         connection,
         outlet,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use h2::server::{self, SendResponse};
 use h2::{Ping, PingPong, RecvStream};
 use http::{Method, Request, header};
-use node::Refusal;
+use messaging::Refusal;
 use platform::Counter;
 use tokio::time::Instant;
 
@@ -147,8 +147,9 @@ impl Client {
     fn poll_lobby(&mut self, cx: &mut Context<'_>) -> bool {
         let node = &self.door.node;
         let can_be_answered = || {
-            let connections_max = node.limits().connections_max;
-            node.is_draining() || node.connection_count() < connections_max
+            let messaging = node.messaging();
+            let connections_max = messaging.limits().connections_max;
+            messaging.is_draining() || messaging.connection_count() < connections_max
         };
         let Poll::Ready(waiting) = self.lobby.poll(cx, can_be_answered) else {
             return false;

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use node::ports::Names;
-use node::{AgentView, SubscriberView};
+use messaging::{AgentView, Names, SubscriberView};
 use parking_lot::{Mutex, RwLock};
 use platform::{Counter, Counters};
 use slim::{Agent, Forward, Key, Missed, Name, Random, Routed, SubscribeError, Table, Unknown};

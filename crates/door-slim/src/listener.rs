@@ -76,6 +76,6 @@ impl Door {
 
     /// Returns the number of the clients' subscriptions.
     pub fn subscription_count(&self) -> usize {
-        node::ports::Names::subscription_count(&*self.exchange)
+        messaging::Names::subscription_count(&*self.exchange)
     }
 }

@@ -10,7 +10,7 @@ pub fn encode_metrics(
     node: &Node,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), std::fmt::Error> {
-    let Some(names) = node.names() else {
+    let Some(names) = node.messaging().names() else {
         return Ok(());
     };
     let kind = ConstCounter::new(0u64).metric_type();

@@ -322,7 +322,7 @@ impl Queue {
     }
 }
 
-impl node::Client for SlimOutlet {
+impl messaging::Client for SlimOutlet {
     fn goaway(&self, _drain_ms: u32, message: &str) {
         self.end(Status::new(Code::Unavailable, message));
     }

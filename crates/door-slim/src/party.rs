@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use node::Connection;
+use messaging::Connection;
 use platform::Counter;
 use slim::{Accepted, Ack, Act, Header, Link, Message};
 use tokio::time::Sleep;

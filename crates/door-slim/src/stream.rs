@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
-use node::Client as _;
+use messaging::Client as _;
 use slim::{Inbox, Item};
 
 use super::admission::Entered;

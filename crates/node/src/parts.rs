@@ -5,14 +5,14 @@ use std::sync::Arc;
 use conversation_service::archive::Archive;
 use conversation_service::{Assemble, ConversationError};
 use journal::{Journal, SyncTimes};
+use messaging::{Limits, Names, mailboxes};
 use platform::{Inline, Offload, Ports};
 use quota::Limit;
+use quota_service::SharedStore;
 use webhooks::WebhookParts;
 
+use crate::SocketsSource;
 use crate::event_feed::EventEncoder;
-use crate::ports::Names;
-use crate::{Limits, SocketsSource, mailboxes};
-use quota_service::SharedStore;
 
 /// Everything that a node is opened from. [`Parts::in_memory`] and [`Parts::with_storage`] have
 /// defaults for all fields but the ports and the journal.

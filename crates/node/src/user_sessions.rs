@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
+use messaging::{Facts, Messaging};
 use model::ErrorCode;
 use topic_service::UserSessions;
 use topics::User;
 
-use crate::peer::Facts;
-use crate::router::Router;
-
 /// The connected clients, for [`topic_service::Topics`], which disconnects those whose credential
 /// is no longer valid.
-pub(crate) struct ConnectedUsers(pub(crate) Arc<Router>);
+pub(crate) struct ConnectedUsers(pub(crate) Arc<Messaging>);
 
 impl UserSessions for ConnectedUsers {
     fn dismiss(&self, reason: &dyn Fn(&User) -> Option<String>) {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use access::Principal;
 use client::{Fault, Request, Server};
+use messaging::mailboxes::{MailboxError, MailboxView, Mailboxes, MessageView, Part};
 use model::{ErrorCode, Name};
 use node::Node;
-use node::mailboxes::{MailboxError, MailboxView, Mailboxes, MessageView, Part};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,9 @@ fn managed<A: OfMailbox>(
 
 /// Returns the principal of the client that makes the request.
 pub(super) fn principal(node: &Node, request: &Request) -> Result<Principal, Fault> {
-    let facts = request.source().and_then(|it| node.facts_of_source(it));
+    let facts = request
+        .source()
+        .and_then(|it| node.messaging().facts_of_source(it));
     let facts = facts.ok_or_else(|| {
         let message = "the client's connection has ended";
         Fault::with_code(ErrorCode::Unauthenticated, message)
@@ -206,7 +208,7 @@ fn parse<A: DeserializeOwned>(request: &Request) -> Result<A, Fault> {
 
 /// Returns the node's mailboxes.
 fn mailboxes(node: &Node) -> Result<&Arc<Mailboxes>, Fault> {
-    node.mailboxes().ok_or_else(no_storage)
+    node.messaging().mailboxes().ok_or_else(no_storage)
 }
 
 /// Returns the node's raw streams.

@@ -6,8 +6,9 @@ use ::journal::Journal;
 use config::Config;
 use http_conversations::EventJson;
 use message_json::chunks::Assembler;
+use messaging::Limits;
 use net::SocketBudget;
-use node::{Limits, QuotaParts, SocketsSource, SocketsView, StorageParts, StoreOptions};
+use node::{QuotaParts, SocketsSource, SocketsView, StorageParts, StoreOptions};
 use quota_service::SharedStore;
 use views::ViewsLocation;
 
@@ -70,7 +71,7 @@ fn view_options(config: &Config) -> views::Options {
 fn store_options(config: &Config) -> StoreOptions {
     let mailbox = &config.mailbox;
     StoreOptions {
-        mailboxes: node::mailboxes::Options {
+        mailboxes: messaging::mailboxes::Options {
             messages_max: mailbox.messages_max as usize,
             size_max: mailbox.size_max.as_u64(),
             ttl: mailbox.ttl,

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use messaging::Facts;
 use model::ErrorCode;
-use node::{Facts, Node};
+use node::Node;
 use platform::Counter;
 
 use super::gate::TokenGate;
@@ -36,7 +37,7 @@ fn dismiss(gate: &TokenGate, node: &Node) {
         node.counters().count(Counter::Unauthenticated);
         Some(format!("the token `{}` was revoked or changed", token.name))
     };
-    let count = node.dismiss(ErrorCode::Unauthenticated, reason);
+    let count = node.messaging().dismiss(ErrorCode::Unauthenticated, reason);
     if count > 0 {
         tracing::info!(
             connections = count,

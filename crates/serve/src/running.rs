@@ -7,6 +7,7 @@ use ::journal::{Journal, SyncTimes};
 use config::Config;
 use console::{Exit, Failure, Signals};
 use door::Gate;
+use messaging::Messaging;
 use net::SocketBudget;
 use node::{Node, Parts, StorageParts};
 use outbound::archive::Archive;
@@ -192,7 +193,7 @@ impl Running {
         // The system agent would reconnect.
         drop(system);
         tasks.shutdown().await;
-        node.close_all();
+        node.messaging().close_all();
     }
 
     /// Notifies the clients, waits until they have finished, and closes the remaining connections.
@@ -213,7 +214,7 @@ impl Running {
         slim.close().await;
         // The drain must not wait for the node's own connection.
         drop(system);
-        drain(&node, &http, config, signals).await;
+        drain(node.messaging(), &http, config, signals).await;
         shared_quotas::leave(&node).await;
         // Changes of quotas must be queued before the journal is flushed.
         node.quotas().flush_all();
@@ -279,21 +280,27 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 /// Time between two checks for the end of the drain.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-async fn drain(node: &Node, http: &http_api::Connections, config: &Config, signals: &mut Signals) {
+async fn drain(
+    messaging: &Messaging,
+    http: &http_api::Connections,
+    config: &Config,
+    signals: &mut Signals,
+) {
     let limit = config.shutdown.drain;
     let notice = match config.http.listen {
         Some(_) => config.shutdown.notice,
         None => Duration::ZERO,
     };
     let drain_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
-    tracing::info!(connections = node.connection_count(), drain_ms, "draining");
-    node.drain(drain_ms);
+    let connections = messaging.connection_count();
+    tracing::info!(connections, drain_ms, "draining");
+    messaging.drain(drain_ms);
     http.drain();
     let drained = async {
         tokio::time::sleep(ARRIVAL).await;
-        poll_until(|| node.pending_call_count() == 0).await;
+        poll_until(|| messaging.pending_call_count() == 0).await;
     };
-    let left = async { poll_until(|| node.connection_count() == 0).await };
+    let left = async { poll_until(|| messaging.connection_count() == 0).await };
     let native = async {
         tokio::select! {
             () = drained => {}
@@ -309,16 +316,17 @@ async fn drain(node: &Node, http: &http_api::Connections, config: &Config, signa
     tokio::select! {
         () = all => {}
         () = tokio::time::sleep(limit) => {
-            tracing::warn!(calls = node.pending_call_count(), "shutdown.drain is over; calls are cut off");
+            let calls = messaging.pending_call_count();
+            tracing::warn!(calls, "shutdown.drain is over; calls are cut off");
         }
         () = signals.next() => {
             tracing::warn!("second signal: the node ends at once");
             return;
         }
     }
-    node.close_all();
+    messaging.close_all();
     tokio::select! {
-        () = poll_until(|| node.connection_count() == 0) => {}
+        () = poll_until(|| messaging.connection_count() == 0) => {}
         () = tokio::time::sleep(ARRIVAL) => {}
         () = signals.next() => {}
     }

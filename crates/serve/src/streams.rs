@@ -65,7 +65,7 @@ fn method(
 /// Checks that the caller is an administrator, or that its token is bound to a pattern that matches
 /// the name, and that it is not halted.
 fn check_access(node: &Node, source: Option<&str>, name: &str) -> Result<(), Fault> {
-    let facts = source.and_then(|source| node.facts_of_source(source));
+    let facts = source.and_then(|source| node.messaging().facts_of_source(source));
     let name = Name::parse(name)
         .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
     match facts {

@@ -76,7 +76,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 async fn connect(door: &Door, node: &Node) -> Result<Client, client::ConnectError> {
     let (door, node) = (door.clone(), node.clone());
     let connector = move |_: &net::Address| -> Connecting {
-        if node.is_draining() {
+        if node.messaging().is_draining() {
             let ending = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
             return Box::pin(std::future::ready(Err(ending)));
         }

@@ -105,7 +105,7 @@ impl DurableNode {
         // Nothing left of the process may reach a peer.
         self.network.cut_all();
         self.running.tasks.shutdown().await;
-        self.running.handle.close_all();
+        self.running.handle.messaging().close_all();
         let dice = self.seed.wrapping_mul(1_000).wrapping_add(self.starts);
         self.disk.crash(&mut fastrand::Rng::with_seed(dice));
         tokio::time::sleep(pause).await;
@@ -183,9 +183,9 @@ fn parts(ports: Ports, journal: Arc<Journal>, settings: &Settings) -> Parts {
     };
     let storage = StorageParts {
         options: StoreOptions {
-            mailboxes: node::mailboxes::Options {
+            mailboxes: messaging::mailboxes::Options {
                 ack_timeout: Duration::from_secs(2),
-                ..node::mailboxes::Options::default()
+                ..messaging::mailboxes::Options::default()
             },
             ..StoreOptions::default()
         },

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use client::{Builder, Client};
 use door_native::{Door, Options};
-use node::{Limits, Parts};
+use messaging::Limits;
+use node::Parts;
 use platform::Ports;
 
 use crate::Network;

@@ -195,7 +195,7 @@ async fn a_request_is_answered_by_the_reader_of_the_envelope() {
         };
         tokio::join!(answers, questions);
         assert_eq!(client.in_flight(), 0);
-        assert_eq!(node.handle.pending_call_count(), 0);
+        assert_eq!(node.handle.messaging().pending_call_count(), 0);
     })
     .await;
 }
@@ -337,7 +337,7 @@ async fn detached_server_answers_no_calls() {
             let attached = numbered(number).attach(&client, &instance).await.unwrap();
             assert_eq!(caller.call("which", "").await.unwrap(), number);
             drop(attached);
-            while node.handle.subscription_count() > 0 {
+            while node.handle.messaging().subscription_count() > 0 {
                 tokio::task::yield_now().await;
             }
             let error = caller.call("which", "").await.unwrap_err();
@@ -365,9 +365,9 @@ async fn dropping_a_subscription_unsubscribes() {
             .attach(&client, &parse("acme/test/echo"))
             .await
             .unwrap();
-        assert_eq!(node.handle.subscription_count(), 2);
+        assert_eq!(node.handle.messaging().subscription_count(), 2);
         drop((subscription, attached));
-        while node.handle.subscription_count() > 0 {
+        while node.handle.messaging().subscription_count() > 0 {
             tokio::task::yield_now().await;
         }
         let sender = node.client().await;

@@ -138,10 +138,10 @@ async fn a_disconnected_callers_handlers_are_dropped() {
         drop(call);
         drop(caller);
         gate.left.reaches(6).await;
-        while node.handle.connection_count() > 1 {
+        while node.handle.messaging().connection_count() > 1 {
             wait_until_idle().await;
         }
-        assert_eq!(node.handle.pending_call_count(), 0);
+        assert_eq!(node.handle.messaging().pending_call_count(), 0);
     })
     .await;
 }

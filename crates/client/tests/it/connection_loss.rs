@@ -280,7 +280,7 @@ async fn calls_succeed_across_repeated_connection_losses() {
                 .call("echo", &body)
                 .retry(retries_without_limit().idempotent());
             assert_eq!(call.await.unwrap(), body);
-            node.handle.close_all();
+            node.handle.messaging().close_all();
         }
     })
     .await;
@@ -302,7 +302,7 @@ async fn an_envelope_of_a_lost_connection_cannot_be_answered() {
         let lose = async {
             let envelope = subscription.next().await.unwrap();
             let mut events = beside.events();
-            node.handle.close_all();
+            node.handle.messaging().close_all();
             let is_down = |state: &_| matches!(state, ConnectionState::Reconnecting { .. });
             events.wait_for(is_down).await.unwrap();
             envelope.reply("too late").unwrap_err()

@@ -96,7 +96,7 @@ async fn draining_node_finishes_calls_and_new_ones_wait_for_its_restart() {
         assert!(futures_util::poll!(&mut under_way).is_pending());
         gate.entered.reaches(1).await;
         let mut events = caller.client().events();
-        node.handle.drain(TIME.as_millis() as u32);
+        node.handle.messaging().drain(TIME.as_millis() as u32);
         events.wait_for(is_draining_or_down).await.unwrap();
         let policy = client::RetryPolicy::attempts(u32::MAX);
         let later = caller
@@ -109,7 +109,7 @@ async fn draining_node_finishes_calls_and_new_ones_wait_for_its_restart() {
         gate.unblock(1);
         assert_eq!(under_way.await.unwrap(), "under way");
         // All clients disconnect by themselves.
-        while node.handle.connection_count() > 0 {
+        while node.handle.messaging().connection_count() > 0 {
             wait_until_idle().await;
         }
         node.kill().await;
@@ -189,15 +189,15 @@ async fn subscriptions_move_to_the_next_node() {
         let beside = node.client().await;
         let mut subscription = beside.subscribe(&name()).await.unwrap();
         let full_name = subscription.name().to_owned();
-        node.handle.drain(5000);
+        node.handle.messaging().drain(5000);
         let mut events = beside.events();
         events.wait_for(is_draining_or_down).await.unwrap();
-        while node.handle.connection_count() > 0 {
+        while node.handle.messaging().connection_count() > 0 {
             wait_until_idle().await;
         }
         node.kill().await;
         let next = Node::start(&address).await;
-        while next.handle.subscription_count() == 0 {
+        while next.handle.messaging().subscription_count() == 0 {
             wait_until_idle().await;
         }
         let sender = Client::connect(&address).await.unwrap();

@@ -17,9 +17,9 @@ async fn subscriber(node: &Node, window: u32) -> (Client, Subscription) {
 /// `credit` messages of credit from the node.
 async fn check_flood(credit: u32, window: u32, count: usize) {
     bounded(async {
-        let limits = node::Limits {
+        let limits = messaging::Limits {
             credit_messages: credit,
-            ..node::Limits::default()
+            ..messaging::Limits::default()
         };
         let options = door_native::Options::default();
         let node = Node::start_within(limits, &inproc(), options, None).await;
@@ -50,7 +50,7 @@ async fn check_flood(credit: u32, window: u32, count: usize) {
 
 #[tokio::test(start_paused = true)]
 async fn flood_within_the_window_is_lossless() {
-    check_flood(node::Limits::default().credit_messages, 16_384, 16_000).await;
+    check_flood(messaging::Limits::default().credit_messages, 16_384, 16_000).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,12 @@ async fn awaited_flood_is_lossless_with_half_window_grants() {
 
 #[tokio::test(start_paused = true)]
 async fn awaited_flood_is_lossless_with_default_windows() {
-    check_flood(node::Limits::default().credit_messages, 16_384, 200_000).await;
+    check_flood(
+        messaging::Limits::default().credit_messages,
+        16_384,
+        200_000,
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -202,9 +202,9 @@ async fn mixed_calls_through_cut_connections_all_end_and_leave_nothing() {
             let address = node.address_of(&name());
             let caller = small().connect_caller(&address).await.unwrap();
             let handle = node.handle.clone();
-            run_mixed_calls(caller, 100 * seed, move || handle.close_all()).await;
+            run_mixed_calls(caller, 100 * seed, move || handle.messaging().close_all()).await;
             left.reaches(entered.count()).await;
-            while node.handle.pending_call_count() > 0 {
+            while node.handle.messaging().pending_call_count() > 0 {
                 tokio::task::yield_now().await;
             }
             assert!(entered.count() > 500, "{}", entered.count());

@@ -380,7 +380,7 @@ async fn ten_thousand_calls_in_flight_at_once_finish_through_a_node() {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let (_attached, caller) = through_a_node(&node, &gate.on(Server::new())).await;
         ten_thousand(&caller, &gate).await;
-        assert_eq!(node.handle.pending_call_count(), 0);
+        assert_eq!(node.handle.messaging().pending_call_count(), 0);
     })
     .await;
 }

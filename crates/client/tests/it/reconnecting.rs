@@ -170,7 +170,7 @@ async fn a_subscription_dropped_while_disconnected_is_not_renewed() {
         let node = Node::start(&address).await;
         client.events().wait_for(is_connected).await.unwrap();
         wait_until_idle().await;
-        assert_eq!(node.handle.subscription_count(), 1);
+        assert_eq!(node.handle.messaging().subscription_count(), 1);
         let sender = node.client().await;
         let receipt = sender.send_reported(&name(), Cast::All, "x").await.unwrap();
         assert_eq!(receipt.delivered, 1);

@@ -5,8 +5,8 @@
 
 use std::fmt::Error;
 
+use messaging::mailboxes::Backlog;
 use node::Node;
-use node::mailboxes::Backlog;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 use topic_service::Topics;
@@ -24,7 +24,7 @@ pub(super) fn encode(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Result
 }
 
 fn encode_mailboxes(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-    let mailboxes = node.mailboxes();
+    let mailboxes = node.messaging().mailboxes();
     let backlog = mailboxes.map_or_else(Backlog::default, |it| it.backlog(SERIES_MAX));
     for (name, help, value) in [
         (

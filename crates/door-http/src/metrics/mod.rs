@@ -111,17 +111,17 @@ impl Collector for MetricsPage {
             (
                 "connections",
                 "Open connections",
-                self.node.connection_count() as i64,
+                self.node.messaging().connection_count() as i64,
             ),
             (
                 "subscriptions",
                 "Subscriptions",
-                self.node.subscription_count() as i64,
+                self.node.messaging().subscription_count() as i64,
             ),
             (
                 "pending_calls",
                 "Calls that wait for an answer",
-                self.node.pending_call_count() as i64,
+                self.node.messaging().pending_call_count() as i64,
             ),
         ];
         for (name, help, value) in gauges {

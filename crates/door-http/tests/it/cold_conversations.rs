@@ -23,7 +23,7 @@ async fn started() -> (Door, Arc<Gate>) {
             .await;
         assert_eq!(answer.status, 201, "{answer:?}");
     }
-    door.node.close_all();
+    door.node.messaging().close_all();
     disk.crash(&mut fastrand::Rng::with_seed(1));
     let gate = Arc::new(Gate::default());
     let front = Arc::new(Gated {

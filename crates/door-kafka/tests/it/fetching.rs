@@ -76,7 +76,7 @@ async fn a_node_that_shuts_down_answers_waiting_fetches_and_closes() {
     let mut client = bench.with_topic("t").await;
     client.send(12, &fetch("t", 0, 60_000)).await;
     bench.connect().flush_requests().await;
-    bench.node.drain(1_000);
+    bench.node.messaging().drain(1_000);
     let (_, fetched) = client.receive::<Request>(12).await;
     assert_eq!(fetched.error_code, ErrorCode::None);
     assert!(client.is_closed().await);

@@ -109,7 +109,7 @@ async fn a_produce_that_waits_for_room_does_not_delay_the_shutdown() {
     bench.connect().flush_requests().await;
     late.send(9, &request_with_timeout(2, 60_000)).await;
     bench.connect().flush_requests().await;
-    bench.node.drain(0);
+    bench.node.messaging().drain(0);
     let refused = received_partition(&mut late).await;
     assert_eq!(refused.error_code, ErrorCode::RequestTimedOut);
     assert!(late.is_closed().await);

@@ -45,7 +45,7 @@ async fn a_user_name_with_a_token_must_be_allowed_by_the_token() {
         let mut client = bench.connect();
         let told = log_in(&mut client, name, "pay").await;
         assert_eq!(told.0, ErrorCode::None, "{name}: {}", told.1);
-        let connections = bench.node.connections();
+        let connections = bench.node.messaging().connections();
         let shown = connections.last().unwrap();
         assert_eq!(shown.principal, expected);
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use node::Ticket;
 use platform::Bell;
 use quota_service::Desk;
+use routing::Ticket;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::frame::Frame;

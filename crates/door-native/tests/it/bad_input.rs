@@ -142,7 +142,7 @@ async fn payload_above_the_limit_fails_its_request_and_the_connection_stays_open
         frame_size_max: 1000,
         ..door_native::Options::default()
     };
-    let bench = Bench::with(node::Limits::default(), options);
+    let bench = Bench::with(messaging::Limits::default(), options);
     let mut agent = bench.agent("").await;
     agent.bind(1, "a/b/nobody", Cast::Any).await;
     agent.request(1, 0, &[0; 1001]).await;
@@ -168,7 +168,7 @@ async fn payload_far_above_the_limit_gets_one_error_and_is_disconnected() {
         Kind::REPLY,
         Kind(0xff),
     ] {
-        let bench = Bench::with(node::Limits::default(), options);
+        let bench = Bench::with(messaging::Limits::default(), options);
         let mut agent = bench.agent("").await;
         agent.bind(1, "a/b/nobody", Cast::Any).await;
         let mut bytes = header(16_001, kind, 1, 0);
@@ -217,9 +217,9 @@ async fn names_that_are_not_valid_are_refused_where_they_are_used() {
 
 #[tokio::test]
 async fn subscriptions_above_the_limit_are_refused_and_ten_thousand_are_not() {
-    let limits = node::Limits {
+    let limits = messaging::Limits {
         subscriptions_per_connection_max: 10_000,
-        ..node::Limits::default()
+        ..messaging::Limits::default()
     };
     let bench = Bench::with(limits, door_native::Options::default());
     let mut agent = bench.agent("").await;
@@ -237,11 +237,11 @@ async fn subscriptions_above_the_limit_are_refused_and_ten_thousand_are_not() {
         }
     }
     drop(agent);
-    while bench.node.connection_count() > 0 {
+    while bench.node.messaging().connection_count() > 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(bench.node.subscription_count(), 0);
-    assert!(bench.node.agents().is_empty());
+    assert_eq!(bench.node.messaging().subscription_count(), 0);
+    assert!(bench.node.messaging().agents().is_empty());
 }
 
 #[tokio::test]
@@ -252,7 +252,7 @@ async fn a_client_that_stalls_within_a_frame_blocks_no_other() {
     let mut bystander = bench.agent("").await;
     bystander.expect_nothing().await;
     drop(culprit);
-    while bench.node.connection_count() > 1 {
+    while bench.node.messaging().connection_count() > 1 {
         tokio::task::yield_now().await;
     }
 }
@@ -263,7 +263,7 @@ async fn a_caller_that_never_reads_is_held_back_and_bounded() {
         queue_size_max: 1 << 20,
         ..door_native::Options::default()
     };
-    let bench = Bench::with(node::Limits::default(), options);
+    let bench = Bench::with(messaging::Limits::default(), options);
     let mut responder = bench.subscriber("a/b/echo").await;
     let mut deaf = bench.agent("").await;
     deaf.bind(1, "a/b/echo", Cast::Any).await;
@@ -281,11 +281,12 @@ async fn a_caller_that_never_reads_is_held_back_and_bounded() {
             )
             .await;
         responder.expect_nothing().await;
-        if bench.node.connection_count() == 1 {
+        if bench.node.messaging().connection_count() == 1 {
             break;
         }
         let queued: usize = bench
             .node
+            .messaging()
             .connections()
             .iter()
             .map(|c| c.queued_bytes)

@@ -1,5 +1,5 @@
+use messaging::Limits;
 use model::ErrorCode;
-use node::Limits;
 use wire::{Cast, Correlation, Flags, Kind, Payload};
 
 use crate::agent::tag;
@@ -46,7 +46,7 @@ async fn a_name_without_subscribers_is_answered_at_once() {
     let failure = caller.next().await;
     assert_eq!(failure.failure().code, ErrorCode::NoResponder);
     assert!(!failure.failure().sent);
-    assert_eq!(bench.node.agents()[0].undeliverable, 1);
+    assert_eq!(bench.node.messaging().agents()[0].undeliverable, 1);
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn a_passed_deadline_ends_the_call_at_both_sides() {
     let cancel = responder.next().await;
     assert_eq!(cancel.header.kind, Kind::CANCEL);
     assert_eq!(cancel.header.correlation, request.header.correlation);
-    assert_eq!(bench.node.pending_call_count(), 0);
+    assert_eq!(bench.node.messaging().pending_call_count(), 0);
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn calls_of_a_disconnected_caller_are_cancelled() {
     responder.next().await;
     drop(caller);
     assert_eq!(responder.next().await.header.kind, Kind::CANCEL);
-    assert_eq!(bench.node.pending_call_count(), 0);
+    assert_eq!(bench.node.messaging().pending_call_count(), 0);
 }
 
 #[tokio::test]

@@ -194,6 +194,7 @@ async fn messages_that_are_not_in_memory_are_fetched_without_holding_their_mailb
         durable_node
             .bench
             .node
+            .messaging()
             .mailboxes()
             .unwrap()
             .list("", "", 10)

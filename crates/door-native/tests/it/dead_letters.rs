@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use journal::ReadLimit;
+use messaging::mailboxes::Part;
 use node::StoreOptions;
-use node::mailboxes::Part;
 use platform::Counter;
 use store::{DIRECTORY, NamedStream};
 
@@ -14,9 +14,9 @@ use crate::durable_node::{DurableNode, acknowledge, delivered, key, refuse, writ
 /// A node on which a message goes out twice.
 fn node_with_two_deliveries() -> DurableNode {
     DurableNode::with(StoreOptions {
-        mailboxes: node::mailboxes::Options {
+        mailboxes: messaging::mailboxes::Options {
             deliveries_max: 2,
-            ..node::mailboxes::Options::default()
+            ..messaging::mailboxes::Options::default()
         },
         ..StoreOptions::default()
     })
@@ -39,6 +39,7 @@ fn count(durable_node: &DurableNode) -> (usize, usize) {
     let mailboxes = durable_node
         .bench
         .node
+        .messaging()
         .mailboxes()
         .unwrap()
         .list("", "", 10)
@@ -72,6 +73,7 @@ async fn a_message_refused_deliveries_max_times_becomes_a_dead_letter() {
     );
     let node = &durable_node.bench.node;
     let dead = node
+        .messaging()
         .mailboxes()
         .unwrap()
         .messages("a/b/c", Part::Dead, 0, 10)
@@ -79,7 +81,8 @@ async fn a_message_refused_deliveries_max_times_becomes_a_dead_letter() {
     assert_eq!((dead.len(), dead[0].offset, dead[0].deliveries), (1, 0, 2));
     assert_eq!((dead[0].state, dead[0].cause), ("dead", Some("refused")));
     assert_eq!(
-        node.mailboxes()
+        node.messaging()
+            .mailboxes()
             .unwrap()
             .messages("a/b/c", Part::Live, 0, 10)
             .unwrap(),
@@ -103,6 +106,7 @@ async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
         durable_node
             .bench
             .node
+            .messaging()
             .mailboxes()
             .unwrap()
             .retry("a/b/c", Some(7)),
@@ -112,6 +116,7 @@ async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
         durable_node
             .bench
             .node
+            .messaging()
             .mailboxes()
             .unwrap()
             .retry("a/b/c", Some(0)),
@@ -121,6 +126,7 @@ async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
         durable_node
             .bench
             .node
+            .messaging()
             .mailboxes()
             .unwrap()
             .retry("a/b/c", None),
@@ -142,6 +148,7 @@ async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
         durable_node
             .bench
             .node
+            .messaging()
             .mailboxes()
             .unwrap()
             .purge("a/b/c", Part::Live),
@@ -151,6 +158,7 @@ async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
         durable_node
             .bench
             .node
+            .messaging()
             .mailboxes()
             .unwrap()
             .purge("a/b/c", Part::Dead),
@@ -162,10 +170,10 @@ async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
 #[tokio::test]
 async fn a_dead_letter_expires_like_any_message() {
     let mut durable_node = DurableNode::with(StoreOptions {
-        mailboxes: node::mailboxes::Options {
+        mailboxes: messaging::mailboxes::Options {
             deliveries_max: 1,
             ttl: Duration::from_secs(5),
-            ..node::mailboxes::Options::default()
+            ..messaging::mailboxes::Options::default()
         },
         ..StoreOptions::default()
     });

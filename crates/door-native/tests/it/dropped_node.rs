@@ -20,7 +20,7 @@ async fn a_dropped_node_ends_its_calls_and_releases_the_journal() {
     durable_node.bench.node.sweep();
     let DurableNode { bench, journal, .. } = durable_node;
     let held = Arc::downgrade(&journal);
-    bench.node.close_all();
+    bench.node.messaging().close_all();
     drop((bench, journal, subscriber, caller, writer));
     let is_over = async {
         while held.strong_count() > 0 {

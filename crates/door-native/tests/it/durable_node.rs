@@ -101,7 +101,7 @@ impl DurableNode {
             starts,
             ..
         } = self;
-        bench.node.close_all();
+        bench.node.messaging().close_all();
         disk.crash(&mut fastrand::Rng::with_seed(starts));
         let front = front(disk.clone());
         Self::start(front, disk, bench.clock, settings, starts + 1)

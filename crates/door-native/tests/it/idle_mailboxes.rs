@@ -47,7 +47,7 @@ fn pass_minutes(durable_node: &mut DurableNode, minutes: u64) -> usize {
         durable_node.bench.clock.advance_ms(10_000);
         durable_node.bench.node.sweep();
         durable_node.sync();
-        let mailboxes = durable_node.bench.node.mailboxes().unwrap();
+        let mailboxes = durable_node.bench.node.messaging().mailboxes().unwrap();
         loaded_max = loaded_max.max(mailboxes.loaded_count());
     }
     loaded_max
@@ -73,6 +73,7 @@ async fn expired_messages_of_idle_mailboxes_are_deleted_within_the_hour() {
     let mailboxes = durable_node
         .bench
         .node
+        .messaging()
         .mailboxes()
         .unwrap()
         .list("a/b/", "", 100)

@@ -66,6 +66,7 @@ async fn messages_wait_in_the_mailbox_for_the_first_subscriber() {
     let mailboxes = durable_node
         .bench
         .node
+        .messaging()
         .mailboxes()
         .unwrap()
         .list("", "", 10)
@@ -182,6 +183,7 @@ async fn an_unacknowledged_message_is_redelivered_to_another_subscriber_after_it
         durable_node
             .bench
             .node
+            .messaging()
             .mailboxes()
             .unwrap()
             .list("", "", 10)
@@ -277,9 +279,9 @@ async fn an_undelivered_message_expires_after_its_ttl() {
 #[tokio::test]
 async fn the_ttl_of_a_write_is_capped_by_the_node() {
     let options = StoreOptions {
-        mailboxes: node::mailboxes::Options {
+        mailboxes: messaging::mailboxes::Options {
             ttl: Duration::from_secs(1),
-            ..node::mailboxes::Options::default()
+            ..messaging::mailboxes::Options::default()
         },
         ..StoreOptions::default()
     };
@@ -298,9 +300,9 @@ async fn the_ttl_of_a_write_is_capped_by_the_node() {
 #[tokio::test]
 async fn a_full_mailbox_is_busy_and_an_acknowledgement_makes_room() {
     let options = StoreOptions {
-        mailboxes: node::mailboxes::Options {
+        mailboxes: messaging::mailboxes::Options {
             messages_max: 2,
-            ..node::mailboxes::Options::default()
+            ..messaging::mailboxes::Options::default()
         },
         ..StoreOptions::default()
     };
@@ -339,9 +341,9 @@ async fn a_full_mailbox_is_busy_and_an_acknowledgement_makes_room() {
 #[tokio::test]
 async fn unacknowledged_deliveries_are_limited_by_in_flight_max() {
     let options = StoreOptions {
-        mailboxes: node::mailboxes::Options {
+        mailboxes: messaging::mailboxes::Options {
             in_flight_max: 2,
-            ..node::mailboxes::Options::default()
+            ..messaging::mailboxes::Options::default()
         },
         ..StoreOptions::default()
     };
@@ -368,7 +370,7 @@ async fn a_message_of_a_disconnected_writer_is_delivered_by_the_sweep() {
     write(&mut writer, 0, key(1), b"hi").await;
     writer.expect_nothing().await;
     drop(writer);
-    while durable_node.bench.node.connection_count() > 1 {
+    while durable_node.bench.node.messaging().connection_count() > 1 {
         tokio::task::yield_now().await;
     }
     durable_node.sync();
@@ -382,8 +384,15 @@ async fn an_idle_mailbox_is_unloaded_and_loaded_again_on_use() {
     let mut durable_node = DurableNode::new();
     let mut writer = writer(&durable_node.bench, "").await;
     durable_node.write(&mut writer, 0, key(1)).await;
-    let loaded =
-        |durable_node: &DurableNode| durable_node.bench.node.mailboxes().unwrap().loaded_count();
+    let loaded = |durable_node: &DurableNode| {
+        durable_node
+            .bench
+            .node
+            .messaging()
+            .mailboxes()
+            .unwrap()
+            .loaded_count()
+    };
     assert_eq!(loaded(&durable_node), 1);
     durable_node.bench.clock.advance_ms(9_999);
     assert!(durable_node.bench.node.sweep());
@@ -424,6 +433,7 @@ async fn acknowledged_messages_are_deleted_except_for_their_newest_ids() {
         durable_node
             .bench
             .node
+            .messaging()
             .mailboxes()
             .unwrap()
             .list("", "", 10)

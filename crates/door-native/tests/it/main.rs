@@ -22,7 +22,8 @@ mod topics;
 
 use std::sync::Arc;
 
-use node::{Limits, Node, Parts};
+use messaging::Limits;
+use node::{Node, Parts};
 use platform::Ports;
 
 pub(crate) use agent::Agent;

@@ -51,7 +51,7 @@ async fn a_subscriber_is_given_an_instance_that_a_rejoin_replaces() {
     assert_eq!(ended.header.kind, Kind::ENDED);
     let ended = wire::SubscriptionEnd::decode(&ended.payload).unwrap();
     assert_eq!((ended.code, ended.name), (ErrorCode::Replaced, &*name));
-    assert_eq!(bench.node.subscription_count(), 1);
+    assert_eq!(bench.node.messaging().subscription_count(), 1);
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn a_full_subscriber_loses_copies_that_are_counted_and_reported() {
             dropped: 1
         }
     );
-    assert_eq!(bench.node.agents()[0].subscribers[0].dropped, 1);
+    assert_eq!(bench.node.messaging().agents()[0].subscribers[0].dropped, 1);
     for _ in 0..64 {
         receiver.next().await;
     }
@@ -239,9 +239,9 @@ async fn a_write_goes_to_one_subscriber_and_multicast_routes_are_refused() {
 
 #[tokio::test]
 async fn sender_credit_is_returned_after_half_of_the_window() {
-    let limits = node::Limits {
+    let limits = messaging::Limits {
         credit_messages: 10,
-        ..node::Limits::default()
+        ..messaging::Limits::default()
     };
     let bench = Bench::with(limits, door_native::Options::default());
     let mut sender = bench.connect();
@@ -271,7 +271,7 @@ async fn a_dismissed_client_gets_the_reason_and_its_later_messages_are_ignored()
     goes.bind(1, "a/b/c", Cast::All).await;
     send(&mut goes, 1, b"before").await;
     assert_eq!(stays.next().await.body(), b"before");
-    let is_it = |facts: &node::Facts| {
+    let is_it = |facts: &messaging::Facts| {
         facts
             .name
             .as_ref()?
@@ -279,7 +279,13 @@ async fn a_dismissed_client_gets_the_reason_and_its_later_messages_are_ignored()
             .eq("goes")
             .then(|| "why".into())
     };
-    assert_eq!(bench.node.dismiss(ErrorCode::Unauthenticated, is_it), 1);
+    assert_eq!(
+        bench
+            .node
+            .messaging()
+            .dismiss(ErrorCode::Unauthenticated, is_it),
+        1
+    );
     send(&mut goes, 1, b"after").await;
     let frame = goes.next().await;
     assert_eq!(frame.header.correlation, Correlation::NONE);
@@ -290,14 +296,14 @@ async fn a_dismissed_client_gets_the_reason_and_its_later_messages_are_ignored()
     );
     assert!(goes.try_next().await.is_none());
     stays.expect_nothing().await;
-    assert_eq!(bench.node.connection_count(), 1);
+    assert_eq!(bench.node.messaging().connection_count(), 1);
 }
 
 #[tokio::test]
 async fn a_draining_node_sends_goaway_and_refuses_new_clients() {
     let bench = Bench::new();
     let mut agent = bench.agent("").await;
-    bench.node.drain(5000);
+    bench.node.messaging().drain(5000);
     let frame = agent.next().await;
     let goaway = wire::Goaway::decode(&frame.payload).unwrap();
     assert_eq!((frame.header.kind, goaway.drain_ms), (Kind::GOAWAY, 5000));

@@ -32,6 +32,6 @@ async fn a_node_without_storage_is_ready_until_it_drains() {
     let bench = crate::Bench::new();
     assert!(bench.node.health().is_none());
     assert_eq!(bench.node.unready(), None);
-    bench.node.drain(1000);
+    bench.node.messaging().drain(1000);
     assert!(bench.node.unready().is_some());
 }

@@ -159,7 +159,7 @@ async fn a_connection_lost_within_a_message_leaves_others_unharmed() {
     c.send_bytes(vec![0, 0, 0, 0x03, 0xe8, 0x1a, 7]);
     drop(c);
     until("its connection to end", || {
-        bench.node.connection_count() == 2
+        bench.node.messaging().connection_count() == 2
     })
     .await;
     assert_eq!(bench.door.subscription_count(), 1);

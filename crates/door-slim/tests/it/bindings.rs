@@ -85,8 +85,8 @@ async fn every_kind_of_session_runs_and_one_survives_a_reconnect() {
         bench.door.subscription_count(),
         bench.count(Counter::Opened),
     );
-    let links = bench.node.connection_count() as u64;
-    bench.node.close_all();
+    let links = bench.node.messaging().connection_count() as u64;
+    bench.node.messaging().close_all();
     // What an application says while it has not made its subscriptions again it drops itself.
     let all_are_back = || {
         bench.count(Counter::Opened) >= opened + links

@@ -28,8 +28,8 @@ async fn a_delivered_message_has_one_hop_less_and_the_receivers_mac() {
     b.publish(name("a", None), ONE, b"back");
     assert_eq!(a.received().await.payload, b"back");
     bench.counted(Counter::Delivered, 2).await;
-    assert_eq!(bench.node.connections().len(), 2);
-    assert_eq!(bench.node.connections()[0].door, "slim");
+    assert_eq!(bench.node.messaging().connections().len(), 2);
+    assert_eq!(bench.node.messaging().connections()[0].door, "slim");
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_lost_connection_ends_its_subscriptions() {
     a.publish(gone, ONE, b"anybody?");
     bench.counted(Counter::Undeliverable, 1).await;
     until("the connection to end", || {
-        bench.node.connection_count() == 1
+        bench.node.messaging().connection_count() == 1
     })
     .await;
 }

@@ -7,7 +7,7 @@ use access::Principal;
 use door::{Gate, Pass, Refused, Role};
 use door_slim::Options;
 use http::Request;
-use node::Limits;
+use messaging::Limits;
 use platform::Counter;
 use slim::{ConnectionKind, Negotiation};
 use tokio::time::timeout;
@@ -76,7 +76,7 @@ async fn a_client_that_does_not_negotiate_in_time_is_closed() {
     // DEADLINE_EXCEEDED
     assert_eq!(agent.end().await, "4");
     until("the connection to end", || {
-        bench.node.connection_count() == 0
+        bench.node.messaging().connection_count() == 0
     })
     .await;
 }
@@ -208,7 +208,10 @@ async fn a_waiting_stream_to_a_full_node_can_be_cancelled() {
     bench.counted(Counter::Refused, 1).await;
     send.send_reset(h2::Reason::CANCEL);
     drop((response, send, first));
-    until("all to have gone", || bench.node.connection_count() == 0).await;
+    until("all to have gone", || {
+        bench.node.messaging().connection_count() == 0
+    })
+    .await;
     Agent::linked(&bench, "b", 2).await;
 }
 
@@ -216,7 +219,7 @@ async fn a_waiting_stream_to_a_full_node_can_be_cancelled() {
 async fn a_stream_opened_during_shutdown_is_linked_and_then_closed() {
     let bench = Bench::new().await;
     let late = Agent::open(&bench).await;
-    bench.node.drain(1000);
+    bench.node.messaging().drain(1000);
     // This one had begun, and had not negotiated.
     let late = late.negotiated("late", 1).await;
     assert_eq!(late.end().await, "14");
@@ -224,7 +227,7 @@ async fn a_stream_opened_during_shutdown_is_linked_and_then_closed() {
     let later = Agent::open(&bench).await.negotiated("later", 2).await;
     assert_eq!(later.end().await, "14");
     until("the connections to end", || {
-        bench.node.connection_count() == 0
+        bench.node.messaging().connection_count() == 0
     })
     .await;
 }
@@ -237,7 +240,7 @@ async fn a_stream_without_negotiation_ends_during_shutdown() {
     };
     let bench = Bench::with_options(options).await;
     let silent = Agent::open(&bench).await;
-    bench.node.drain(1000);
+    bench.node.messaging().drain(1000);
     assert_eq!(silent.end().await, "14");
     let mut other = Agent::open(&bench).await;
     other.send(b"no negotiation");
@@ -279,10 +282,10 @@ async fn only_a_slim_1_application_is_refused_when_it_reconnects() {
 async fn a_shutdown_ends_streams_as_unavailable() {
     let bench = Bench::new().await;
     let agent = Agent::subscribed(&bench, "a", 1).await;
-    bench.node.drain(1000);
+    bench.node.messaging().drain(1000);
     assert_eq!(agent.end().await, "14");
     until("the connection to end", || {
-        bench.node.connection_count() == 0
+        bench.node.messaging().connection_count() == 0
     })
     .await;
 }

@@ -23,7 +23,8 @@ use std::time::Instant;
 use door::Gate;
 use door_slim::{Door, Exchange, Options};
 use door_testing::Counting;
-use node::{Limits, Node, Parts};
+use messaging::Limits;
+use node::{Node, Parts};
 use platform::{Clock, Counter, Ports};
 use tokio::net::TcpListener;
 

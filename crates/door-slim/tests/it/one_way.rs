@@ -171,7 +171,10 @@ async fn messages_sent_right_before_a_hang_up_are_delivered() {
         );
     }
     assert_eq!(ends(&bench), [COUNT.into(), 0, 0]);
-    until("it to have gone", || bench.node.connection_count() == 1).await;
+    until("it to have gone", || {
+        bench.node.messaging().connection_count() == 1
+    })
+    .await;
     drop(publisher);
 }
 

@@ -99,7 +99,7 @@ impl Gate for BoundToken {
 
 #[tokio::test]
 async fn a_token_subscribes_and_speaks_under_its_own_names_only() {
-    let (options, limits) = (door_slim::Options::default(), node::Limits::default());
+    let (options, limits) = (door_slim::Options::default(), messaging::Limits::default());
     let bench = Bench::with(options, limits, Arc::new(BoundToken)).await;
     let open = Agent::open_with(&bench, "Bearer secret").await;
     let mut own = open.negotiated("a", 1).await;

@@ -45,6 +45,7 @@ async fn stopped(carrier: Carrier) {
     assert!(dropped >= 100, "{dropped} were dropped");
     let queued = bench
         .node
+        .messaging()
         .connections()
         .iter()
         .map(|it| it.queued_bytes)
@@ -135,7 +136,10 @@ async fn cut_off(carrier: Carrier) {
         publisher.publish(stopped.name(), 1, &[7; 8 << 10]);
     }
     bench.counted(Counter::Delivered, 100).await;
-    bench.node.close_all();
-    until("both to have gone", || bench.node.connection_count() == 0).await;
+    bench.node.messaging().close_all();
+    until("both to have gone", || {
+        bench.node.messaging().connection_count() == 0
+    })
+    .await;
     drop(stopped);
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use door_slim::{Jwt, Options};
+use messaging::Limits;
 use model::ErrorCode;
-use node::Limits;
 use platform::Counter;
 use ring::hmac;
 use slim::Name;
@@ -143,7 +143,10 @@ async fn a_stream_ends_when_its_jwt_expires() {
         .await;
         assert_eq!(lasting.subscribe(lasting.name()).await, None);
         drop(lasting);
-        until("both to have gone", || bench.node.connection_count() == 0).await;
+        until("both to have gone", || {
+            bench.node.messaging().connection_count() == 0
+        })
+        .await;
     }
 }
 
@@ -169,9 +172,18 @@ async fn a_client_with_a_revoked_token_is_closed_with_a_permanent_error() {
     for (carrier, ended) in CARRIERS.into_iter().zip(["7", "1008"]) {
         let bench = Bench::with(Options::default(), Limits::default(), Arc::new(door::Open)).await;
         let agent = Agent::subscribed_over(&bench, carrier, "a", 1).await;
-        let reason = |_: &node::Facts| Some("the token was revoked".to_owned());
-        assert_eq!(bench.node.dismiss(ErrorCode::Unauthenticated, reason), 1);
+        let reason = |_: &messaging::Facts| Some("the token was revoked".to_owned());
+        assert_eq!(
+            bench
+                .node
+                .messaging()
+                .dismiss(ErrorCode::Unauthenticated, reason),
+            1
+        );
         assert_eq!(agent.end().await, ended);
-        until("it to have gone", || bench.node.connection_count() == 0).await;
+        until("it to have gone", || {
+            bench.node.messaging().connection_count() == 0
+        })
+        .await;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use door_slim::Options;
-use node::Limits;
+use messaging::Limits;
 use platform::Counter;
 use slim::Name;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -44,7 +44,7 @@ async fn applications_over_grpc_and_websockets_exchange_messages() {
         pass(&mut over_grpc, &mut one, &payload).await;
         pass(&mut other, &mut over_grpc, &payload).await;
     }
-    let shown = bench.node.connections();
+    let shown = bench.node.messaging().connections();
     assert!(shown.iter().all(|connection| connection.door == "slim"));
     assert_eq!(shown.len(), 3);
 }
@@ -111,7 +111,10 @@ async fn invalid_websocket_frames_end_the_websocket() {
         assert_eq!(Agent::of_socket(socket).end().await, "1002");
         bench.counted(Counter::ProtocolErrors, count).await;
     }
-    until("all to have gone", || bench.node.connection_count() == 0).await;
+    until("all to have gone", || {
+        bench.node.messaging().connection_count() == 0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -150,7 +153,10 @@ async fn a_websocket_without_a_valid_negotiation_is_closed() {
     let mut answer = Vec::new();
     let read = timeout(PATIENCE, silent.read_buf(&mut answer));
     assert!(matches!(read.await.unwrap(), Ok(0) | Err(_)));
-    until("all to have gone", || bench.node.connection_count() == 0).await;
+    until("all to have gone", || {
+        bench.node.messaging().connection_count() == 0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -264,10 +270,13 @@ async fn a_full_node_answers_503_and_a_shutdown_closes_with_1001() {
     let agent = subscribed(&bench, "a", 1).await;
     let error = connect_websocket(&bench, "/", ("", "")).await.unwrap_err();
     assert_eq!(refused(&error), 503);
-    bench.node.drain(1000);
+    bench.node.messaging().drain(1000);
     // Going away.
     assert_eq!(agent.end().await, "1001");
-    until("it to have gone", || bench.node.connection_count() == 0).await;
+    until("it to have gone", || {
+        bench.node.messaging().connection_count() == 0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -292,7 +301,10 @@ async fn a_close_is_answered_and_a_lost_websocket_is_unsubscribed() {
         bench.door.subscription_count() == 0
     })
     .await;
-    until("both to have gone", || bench.node.connection_count() == 0).await;
+    until("both to have gone", || {
+        bench.node.messaging().connection_count() == 0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -338,11 +350,14 @@ async fn a_websocket_left_open_after_its_close_frame_is_cut_off() {
     closing.send_frame(Frame::Close(None));
     refused.send_frame(Frame::text("hello"));
     bench.counted(Counter::ProtocolErrors, 1).await;
-    bench.node.close_all();
+    bench.node.messaging().close_all();
     // Each has its end, and keeps its side open.
     for agent in [&mut closing, &mut refused, &mut dismissed] {
         assert!(agent.frame().await.is_close());
     }
-    until("all to have gone", || bench.node.connection_count() == 0).await;
+    until("all to have gone", || {
+        bench.node.messaging().connection_count() == 0
+    })
+    .await;
     assert_eq!(bench.count(Counter::Silent), 0);
 }

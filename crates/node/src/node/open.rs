@@ -1,10 +1,10 @@
 //! Opening a node from its parts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use conversation_service::Conversations;
 use journal::AppendError;
+use messaging::Messaging;
 use platform::Platform;
 use quota_service::{QuotaService, QuotaStreams};
 use store::{Health, Kind, Store, Streams};
@@ -14,9 +14,7 @@ use webhooks::Webhooks;
 
 use super::{Inner, Node, StoredServices};
 use crate::event_feed::ConversationEvents;
-use crate::mailboxes::Mailboxes;
 use crate::parts::{OpenError, Parts, StorageParts};
-use crate::router::Router;
 use crate::user_sessions::ConnectedUsers;
 
 /// Finds the streams of quotas, or creates them.
@@ -52,7 +50,6 @@ impl Node {
             storage,
         } = parts;
         let platform = Arc::new(Platform::new(ports, offload));
-        let router = Arc::new(Router::new(platform.clone()));
         let names_max = storage
             .as_ref()
             .map(|it| it.options.names_per_namespace_max);
@@ -68,19 +65,24 @@ impl Node {
             .map_err(quota_service::OpenError::from)?;
         let (options, shared) = (quotas.options, quotas.shared);
         let quota_service = QuotaService::new(platform.clone(), options, shared, streams);
+        let quota_service = Arc::new(quota_service);
+        let mailboxes = storage.as_ref().map(|it| it.options.mailboxes);
+        let messaging = Arc::new(Messaging::new(
+            platform.clone(),
+            limits,
+            quota_service.clone(),
+            names,
+            store.clone().zip(mailboxes),
+        ));
         let stored = storage
             .zip(store)
-            .map(|(storage, store)| StoredServices::open(storage, store, &platform, &router));
+            .map(|(storage, store)| StoredServices::open(storage, store, &platform, &messaging));
         let inner = Inner {
             platform,
-            limits,
-            router,
-            names,
+            messaging,
             sockets,
-            quotas: Arc::new(quota_service),
+            quotas: quota_service,
             stored: stored.transpose()?,
-            next_connection: AtomicU64::new(1),
-            draining: AtomicBool::new(false),
         };
         let node = Self {
             inner: Arc::new(inner),
@@ -96,7 +98,7 @@ impl StoredServices {
         parts: StorageParts,
         store: Arc<Store>,
         platform: &Arc<Platform>,
-        router: &Arc<Router>,
+        messaging: &Arc<Messaging>,
     ) -> Result<Self, OpenError> {
         let conversations = Conversations::open(
             platform.clone(),
@@ -115,7 +117,7 @@ impl StoredServices {
             store.clone(),
             parts.topics,
             feed,
-            Arc::new(ConnectedUsers(router.clone())),
+            Arc::new(ConnectedUsers(messaging.clone())),
         )?;
         let shared = || (platform.clone(), store.clone(), conversations.clone());
         let views = parts.views.map(|options| {
@@ -126,16 +128,9 @@ impl StoredServices {
             let (platform, store, conversations) = shared();
             Webhooks::new(platform, store, conversations, views.clone(), parts)
         });
-        let mailboxes = Mailboxes::new(
-            platform.clone(),
-            store.clone(),
-            router.clone(),
-            parts.options.mailboxes,
-        );
         Ok(Self {
             health: Health::new(platform.clone(), store.clone(), parts.sync_times),
             streams: Streams::new(platform.clone(), store.clone()),
-            mailboxes: Arc::new(mailboxes),
             topics,
             conversations,
             views,

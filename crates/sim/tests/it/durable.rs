@@ -71,7 +71,13 @@ fn world(seed: u64) -> Vec<String> {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         loop {
-            let mailboxes = node.handle().mailboxes().unwrap().list("", "", 10).unwrap();
+            let mailboxes = node
+                .handle()
+                .messaging()
+                .mailboxes()
+                .unwrap()
+                .list("", "", 10)
+                .unwrap();
             assert_eq!(mailboxes.len(), 1, "seed {seed}");
             if mailboxes[0].messages == 0 {
                 break;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client::{ByteSize, Cast, Client, Name, Subscription};
-use node::Limits;
+use messaging::Limits;
 use platform::Counter;
 use sim::{Network, Node, Weather, run};
 use tokio::task::JoinSet;

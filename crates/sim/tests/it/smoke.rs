@@ -74,11 +74,19 @@ fn world(seed: u64) -> Vec<String> {
         echo.close().await;
         caller_client.close().await;
         drop((echo, caller, caller_client));
-        while node.handle.connection_count() > 0 {
+        while node.handle.messaging().connection_count() > 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        assert_eq!(node.handle.pending_call_count(), 0, "seed {seed}");
-        assert_eq!(node.handle.subscription_count(), 0, "seed {seed}");
+        assert_eq!(
+            node.handle.messaging().pending_call_count(),
+            0,
+            "seed {seed}"
+        );
+        assert_eq!(
+            node.handle.messaging().subscription_count(),
+            0,
+            "seed {seed}"
+        );
         transcript.lines()
     })
 }

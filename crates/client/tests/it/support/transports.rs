@@ -6,8 +6,9 @@ use std::sync::Arc;
 use client::{Attachment, Builder, Caller, Client, Name, Server};
 use door::{Acceptor, Spawn};
 use door_native::Door;
+use messaging::Limits;
 use net::Address;
-use node::{Limits, Parts};
+use node::Parts;
 use parking_lot::Mutex;
 use platform::{Clock, Entropy, Ports};
 use tempfile::TempDir;
@@ -135,7 +136,7 @@ impl Node {
     pub(crate) async fn kill(self) {
         let mut tasks = std::mem::take(&mut *self.tasks.0.lock());
         tasks.shutdown().await;
-        self.handle.close_all();
+        self.handle.messaging().close_all();
     }
 }
 

@@ -1,0 +1,45 @@
+//! Names and their subscribers, for monitoring, and the port to the name table of a listener that
+//! does not use the node's own (SLIM).
+
+/// A name and its subscribers.
+#[derive(Clone, Debug)]
+pub struct AgentView {
+    /// `org/namespace/agent`.
+    pub name: String,
+    /// The protocol of the subscribers: `native` (which includes HTTP) or `slim`. The same name in
+    /// another protocol is a different name.
+    pub protocol: &'static str,
+    /// Number of messages that found no subscriber. Forgotten once 1,024 other names were used and
+    /// released since.
+    pub undeliverable: u64,
+    /// The instances.
+    pub subscribers: Vec<SubscriberView>,
+}
+
+/// An instance of a name.
+#[derive(Clone, Debug)]
+pub struct SubscriberView {
+    /// The instance.
+    pub instance: String,
+    /// The number of its connection.
+    pub connection: u64,
+    /// The remote address.
+    pub remote: String,
+    /// Number of messages delivered.
+    pub delivered: u64,
+    /// Number of messages dropped because it was full.
+    pub dropped: u64,
+}
+
+/// The names of a listener with its own name table, for monitoring.
+pub trait Names: Send + Sync {
+    /// Returns the names with their subscribers, and names that messages missed.
+    fn agents(&self) -> Vec<AgentView>;
+
+    /// Returns names and the number of messages that found no subscriber, as far as they are
+    /// remembered.
+    fn missed(&self) -> Vec<(String, u64)>;
+
+    /// Returns the number of subscriptions.
+    fn subscription_count(&self) -> usize;
+}

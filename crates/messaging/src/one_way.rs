@@ -1,0 +1,170 @@
+//! Delivery of one-way messages: copies to subscribers, drops at full subscribers, and pauses of
+//! senders.
+
+use std::sync::atomic::Ordering;
+
+use platform::{Counter, Durable};
+use quota_service::Throttled;
+
+use crate::lane::Admission;
+use crate::outlet::{Message, Outgoing};
+use crate::peer::PushOutcome;
+use crate::route::{Cast, Route};
+use crate::turn::Turn;
+
+/// The copies of a one-way message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copies {
+    /// The number of copies that were enqueued.
+    pub delivered: u32,
+    /// The number of copies that were dropped at full subscribers.
+    pub dropped: u32,
+}
+
+/// The reason why a write to memory was not delivered.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum MemoryWriteError {
+    /// A limit or a halt.
+    #[error(transparent)]
+    Throttled(#[from] Throttled),
+    /// The route leads to all subscribers.
+    #[error("a write needs one receiver: bind the route with cast `any`")]
+    NotOneReceiver,
+    /// No subscriber has room.
+    #[error("every subscriber of the name is full")]
+    Full,
+}
+
+impl Turn<'_> {
+    /// Sends a one-way message. Returns its copies, and what must be on disk before they are
+    /// reported.
+    pub fn send(
+        &mut self,
+        route: &Route,
+        message: Message<'_>,
+    ) -> Result<(Copies, Option<Durable>), Throttled> {
+        self.local.tally.count(Counter::Sends);
+        self.local.tally.add(Counter::Bytes, message.size());
+        let charge = self.admit_send(route)?;
+        Ok((self.deliver(route, message), charge))
+    }
+
+    /// Sends a one-way message to one subscriber, like a mailbox, which is read by one instance of
+    /// its name. Returns the number of subscribers that it was enqueued for, 0 or 1, and what must be
+    /// on disk before it is acknowledged.
+    pub fn write_to_memory(
+        &mut self,
+        route: &Route,
+        message: Message<'_>,
+    ) -> Result<(u32, Option<Durable>), MemoryWriteError> {
+        let charge = self.admit_send(route)?;
+        self.local.tally.count(Counter::Writes);
+        self.local.tally.add(Counter::Bytes, message.size());
+        if route.cast == Cast::All {
+            return Err(MemoryWriteError::NotOneReceiver);
+        }
+        match self.deliver(route, message) {
+            Copies {
+                delivered: 0,
+                dropped: 1..,
+            } => Err(MemoryWriteError::Full),
+            Copies { delivered, .. } => Ok((delivered, charge)),
+        }
+    }
+
+    fn deliver(&mut self, route: &Route, message: Message<'_>) -> Copies {
+        let table = &**self
+            .table
+            .get_or_insert_with(|| self.messaging.router.table.read());
+        let Route {
+            target,
+            cast,
+            method,
+            throttle,
+            ..
+        } = route;
+        let cast = *cast;
+        let mut copies = Copies::default();
+        let matching = match cast {
+            Cast::Any => table.any(target, self.peer.id),
+            Cast::All => table.all(target, self.peer.id),
+        };
+        for subscriber in matching {
+            let receiver = &subscriber.peer;
+            let admission = receiver
+                .lane
+                .lock()
+                .admit(message.size(), throttle.id, self.now_ns);
+            let source = subscriber
+                .with_source
+                .then(|| receiver.source_from(self.peer));
+            let outgoing = Outgoing::Send {
+                to: &subscriber.name,
+                method,
+                source: source.as_deref(),
+                message,
+            };
+            if admission == Admission::Full {
+                copies.dropped += 1;
+                subscriber.dropped.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let handed = receiver.push(outgoing, &mut self.local.dirty);
+            if handed != PushOutcome::Queued {
+                receiver.lane.lock().revoke(message.size());
+            }
+            match handed {
+                PushOutcome::Queued => {}
+                PushOutcome::Gone => continue,
+                PushOutcome::NoRoom => {
+                    copies.dropped += 1;
+                    subscriber.dropped.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+            }
+            if admission == Admission::Pressed {
+                let dirty = &mut self.local.dirty;
+                self.messaging.router.press(receiver, throttle, dirty);
+            }
+            copies.delivered += 1;
+            subscriber.delivered.fetch_add(1, Ordering::Relaxed);
+            if cast == Cast::Any {
+                break;
+            }
+        }
+        if cast == Cast::Any && copies.delivered > 0 {
+            // Instances that were full lost nothing, because another one got the message.
+            copies.dropped = 0;
+        }
+        if copies.delivered + copies.dropped == 0 {
+            self.local.tally.count(Counter::Undeliverable);
+            table.count_undeliverable(target, 1);
+        }
+        self.local
+            .tally
+            .add(Counter::Delivered, u64::from(copies.delivered));
+        self.local
+            .tally
+            .add(Counter::Dropped, u64::from(copies.dropped));
+        copies
+    }
+
+    /// Counts a message of the client, sent or refused, and returns credit in halves of its window.
+    /// Called only after the delivery: the sender receives a pause before it may send more, so that
+    /// its messages in flight, including this one, never exceed its window.
+    pub fn consume(&mut self, size: u64) {
+        self.local.consumed_messages += 1;
+        self.local.consumed_bytes += size;
+        let limits = &self.messaging.limits;
+        if self.local.consumed_messages >= limits.credit_messages / 2
+            || self.local.consumed_bytes >= limits.credit_bytes / 2
+        {
+            let messages = std::mem::take(&mut self.local.consumed_messages);
+            let bytes = std::mem::take(&mut self.local.consumed_bytes);
+            self.push_to_client(Outgoing::Credit { messages, bytes });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

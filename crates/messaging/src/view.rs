@@ -1,0 +1,99 @@
+//! The monitoring view of messaging: connections and subscriptions.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use routing::Subscriber;
+
+use crate::messaging::Messaging;
+use crate::names::{AgentView, Names, SubscriberView};
+use crate::peer::Peer;
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionView {
+    /// The number.
+    pub id: u64,
+    /// The agent's name, if it gave one.
+    pub name: Option<String>,
+    /// The authenticated subject, to which quotas and halts apply.
+    pub principal: String,
+    /// The remote address.
+    pub remote: String,
+    /// The listener that accepted it.
+    pub door: &'static str,
+    /// The time of its opening, in milliseconds since 1970-01-01 UTC.
+    pub opened_unix_ms: u64,
+    /// Number of subscriptions.
+    pub subscriptions: usize,
+    /// Number of calls that it has not answered.
+    pub pending_calls: usize,
+    /// Bytes queued for it.
+    pub queued_bytes: usize,
+}
+
+impl Messaging {
+    /// Returns, in order, all names with subscribers or senders, and recently released names that
+    /// messages missed.
+    pub fn agents(&self) -> Vec<AgentView> {
+        let table = self.router.table.read();
+        let view = |(base, undeliverable, subscribers): (&Arc<str>, u64, &[_])| AgentView {
+            name: base.to_string(),
+            protocol: "native",
+            undeliverable,
+            subscribers: subscribers.iter().map(subscriber_view).collect(),
+        };
+        let mut agents: Vec<_> = table.names().into_iter().map(view).collect();
+        drop(table);
+        if let Some(names) = self.names() {
+            agents.extend(names.agents());
+            agents.sort_by(|one, other| one.name.cmp(&other.name));
+        }
+        agents
+    }
+
+    /// Returns every open connection, oldest first.
+    pub fn connections(&self) -> Vec<ConnectionView> {
+        let peers: Vec<_> = self.router.peers.lock().values().cloned().collect();
+        let view = |peer: &Arc<Peer>| ConnectionView {
+            id: peer.id.0,
+            name: peer.facts.name.as_ref().map(|name| name.to_string()),
+            principal: peer.facts.principal.subject().to_owned(),
+            remote: peer.facts.remote.clone(),
+            door: peer.facts.door,
+            opened_unix_ms: peer.opened_unix_ms,
+            subscriptions: peer.subscriptions.lock().len(),
+            pending_calls: peer.lane.lock().calls.len(),
+            queued_bytes: peer.queued_size(),
+        };
+        peers.iter().map(view).collect()
+    }
+
+    /// Returns the number of open connections.
+    pub fn connection_count(&self) -> usize {
+        self.router.peers.lock().len()
+    }
+
+    /// Returns the number of calls that responders have not answered.
+    pub fn pending_call_count(&self) -> usize {
+        let peers = self.router.peers.lock();
+        let counts = peers.values().map(|peer| peer.lane.lock().calls.len());
+        counts.sum()
+    }
+
+    /// Returns the number of subscriptions.
+    pub fn subscription_count(&self) -> usize {
+        let others = self.names().map_or(0, Names::subscription_count);
+        self.router.table.read().subscription_count() + others
+    }
+}
+
+fn subscriber_view(subscriber: &Subscriber<Arc<Peer>>) -> SubscriberView {
+    SubscriberView {
+        instance: subscriber.name.instance().unwrap_or_default().to_owned(),
+        connection: subscriber.connection.0,
+        remote: subscriber.peer.facts.remote.clone(),
+        delivered: subscriber.delivered.load(Ordering::Relaxed),
+        dropped: subscriber.dropped.load(Ordering::Relaxed),
+    }
+}
