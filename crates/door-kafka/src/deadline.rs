@@ -6,8 +6,9 @@
 
 use std::time::Duration;
 
-use platform::{Pending, Unconfirmed};
+use platform::Unconfirmed;
 use tokio::time::{Instant, timeout_at};
+use topic_service::ProduceError;
 
 use super::errors::{Coded, Failed};
 
@@ -57,25 +58,30 @@ impl Deadline {
         self.0
     }
 
-    /// Waits for a result until the deadline. A missing result becomes the error that `E` defines
-    /// for it.
+    /// Waits for an outcome until the deadline. An outcome that is not known by then becomes the
+    /// error that `E` defines for it.
     pub(super) async fn known<T, E: Coded>(
         self,
-        waiting: impl Future<Output = Result<T, Unconfirmed>>,
-    ) -> Result<T, Failed> {
-        match timeout_at(self.0, waiting).await {
-            Ok(Ok(known)) => Ok(known),
-            Ok(Err(unconfirmed)) => Err(Failed::new(E::UNCONFIRMED, unconfirmed.to_string())),
-            Err(_) => Err(Failed::new(E::LATE, LATE)),
-        }
+        waiting: impl Future<Output = Result<T, E>>,
+    ) -> Result<Result<T, E>, Failed> {
+        let outcome = timeout_at(self.0, waiting).await;
+        outcome.map_err(|_| Failed::new(E::LATE, LATE))
     }
 
-    /// Waits for the node's answer until the deadline, and converts its error to Kafka's.
-    pub(super) async fn told<T, E: Coded>(
+    /// Waits for an outcome until the deadline, and converts its error to Kafka's.
+    pub(super) async fn outcome<T, E: Coded>(
         self,
-        pending: Pending<Result<T, E>>,
+        waiting: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Failed> {
-        let known = self.known::<_, E>(pending).await?;
-        known.map_err(Failed::from)
+        self.known(waiting).await?.map_err(Failed::from)
+    }
+
+    /// Waits until produced records are on disk, at most until the deadline.
+    pub(super) async fn produced<T>(
+        self,
+        durable: impl Future<Output = Result<T, Unconfirmed>>,
+    ) -> Result<T, Failed> {
+        self.outcome(async { durable.await.map_err(ProduceError::from) })
+            .await
     }
 }

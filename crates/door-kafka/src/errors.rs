@@ -16,8 +16,6 @@ use topics::{Denied, Refusal, TopicError, UserError};
 
 /// An error with a Kafka error code.
 pub(super) trait Coded: fmt::Display {
-    /// The code of an unknown outcome. Clients retry, as after any unknown outcome.
-    const UNCONFIRMED: ErrorCode;
     /// The code of an outcome that is not known in time; clients retry, too.
     const LATE: ErrorCode;
 
@@ -141,7 +139,6 @@ pub(super) fn of_refused(refused: &Refused) -> ErrorCode {
 }
 
 impl Coded for ProduceError {
-    const UNCONFIRMED: ErrorCode = ErrorCode::KafkaStorageError;
     const LATE: ErrorCode = ErrorCode::RequestTimedOut;
 
     fn code(&self) -> ErrorCode {
@@ -162,12 +159,13 @@ impl Coded for ProduceError {
             Self::Transaction(Denied::Fenced) => ErrorCode::InvalidProducerEpoch,
             Self::Transaction(denied) => of_denied(denied),
             Self::Storage(storage) => of_written(storage),
+            // Clients retry, as after any unknown outcome.
+            Self::Unconfirmed(_) => ErrorCode::KafkaStorageError,
         }
     }
 }
 
 impl Coded for FetchError {
-    const UNCONFIRMED: ErrorCode = ErrorCode::KafkaStorageError;
     const LATE: ErrorCode = ErrorCode::RequestTimedOut;
 
     fn code(&self) -> ErrorCode {
@@ -178,12 +176,13 @@ impl Coded for FetchError {
             Self::Fenced { .. } => ErrorCode::FencedLeaderEpoch,
             Self::Ahead { .. } => ErrorCode::UnknownLeaderEpoch,
             Self::Storage(storage) => of_storage(storage),
+            // Clients retry, as after any unknown outcome.
+            Self::Unconfirmed(_) => ErrorCode::KafkaStorageError,
         }
     }
 }
 
 impl Coded for AdminError {
-    const UNCONFIRMED: ErrorCode = ErrorCode::RequestTimedOut;
     const LATE: ErrorCode = ErrorCode::RequestTimedOut;
 
     fn code(&self) -> ErrorCode {
@@ -198,12 +197,13 @@ impl Coded for AdminError {
             Self::Topic(TopicError::Room { .. }) | Self::Names { .. } => ErrorCode::PolicyViolation,
             Self::Topic(TopicError::Config(_)) => ErrorCode::InvalidConfig,
             Self::Storage(storage) => of_written(storage),
+            // Clients retry, as after any unknown outcome.
+            Self::Unconfirmed(_) => ErrorCode::RequestTimedOut,
         }
     }
 }
 
 impl Coded for UserChangeError {
-    const UNCONFIRMED: ErrorCode = ErrorCode::RequestTimedOut;
     const LATE: ErrorCode = ErrorCode::RequestTimedOut;
 
     fn code(&self) -> ErrorCode {
@@ -214,12 +214,13 @@ impl Coded for UserChangeError {
             Self::User(UserError::Unknown) => ErrorCode::ResourceNotFound,
             Self::User(UserError::Room) => ErrorCode::PolicyViolation,
             Self::Storage(storage) => of_written(storage),
+            // Clients retry, as after any unknown outcome.
+            Self::Unconfirmed(_) => ErrorCode::RequestTimedOut,
         }
     }
 }
 
 impl Coded for TransactionError {
-    const UNCONFIRMED: ErrorCode = ErrorCode::CoordinatorNotAvailable;
     const LATE: ErrorCode = ErrorCode::CoordinatorNotAvailable;
 
     fn code(&self) -> ErrorCode {
@@ -227,12 +228,13 @@ impl Coded for TransactionError {
             Self::Denied(denied) => of_denied(denied),
             Self::Unknown(_) => ErrorCode::UnknownTopicOrPartition,
             Self::Storage(storage) => of_coordinator_storage(storage),
+            // Clients retry, as after any unknown outcome.
+            Self::Unconfirmed(_) => ErrorCode::CoordinatorNotAvailable,
         }
     }
 }
 
 impl Coded for GroupError {
-    const UNCONFIRMED: ErrorCode = ErrorCode::CoordinatorNotAvailable;
     const LATE: ErrorCode = ErrorCode::CoordinatorNotAvailable;
 
     fn code(&self) -> ErrorCode {
@@ -240,6 +242,8 @@ impl Coded for GroupError {
             Self::Refused(refused) => of_refused(refused),
             Self::Transaction(denied) => of_denied(denied),
             Self::Storage(storage) => of_coordinator_storage(storage),
+            // Clients retry, as after any unknown outcome.
+            Self::Unconfirmed(_) => ErrorCode::CoordinatorNotAvailable,
         }
     }
 }

@@ -208,7 +208,7 @@ impl Waiting {
             Answer::Messages(append) => ready!(append.poll_answer(waker))
                 .map(|appended| output.send_messages_appended(tag, &appended))
                 .map_err(ErrorAnswer::from),
-            Answer::Records(append) => placed(ready!(append.poll_told(waker)))
+            Answer::Records(append) => placed(ready!(append.poll_results(waker)))
                 .map(|places| {
                     let at = correlation(tag);
                     output.send(|out| {

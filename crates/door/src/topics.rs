@@ -6,7 +6,7 @@ use std::sync::Arc;
 use access::{Forbidden, Principal};
 use model::{ErrorCode, nearest};
 use platform::Unconfirmed;
-use topic_service::records::{BadRecords, NotAppended, NotRead};
+use topic_service::records::{BadRecords, NotRead};
 use topic_service::{AdminError, FetchError, ProduceError, ReadOnly, Storage};
 use topic_service::{Topic, TopicRef, Topics};
 use topics::TopicError;
@@ -148,6 +148,7 @@ impl From<AdminError> for Refused {
             },
             AdminError::Names { .. } | AdminError::ReadOnly(ReadOnly) => ErrorCode::Denied,
             AdminError::Storage(storage) => return storage.clone().into(),
+            AdminError::Unconfirmed(unconfirmed) => return (*unconfirmed).into(),
         };
         Self::new(code, error.to_string())
     }
@@ -181,17 +182,9 @@ impl From<ProduceError> for Refused {
                 | Denied::Transactions { .. },
             ) => ErrorCode::Internal,
             ProduceError::Storage(storage) => return storage.clone().into(),
+            ProduceError::Unconfirmed(unconfirmed) => return (*unconfirmed).into(),
         };
         Self::new(code, error.to_string())
-    }
-}
-
-impl From<NotAppended> for Refused {
-    fn from(error: NotAppended) -> Self {
-        match error {
-            NotAppended::Refused(error) => error.into(),
-            NotAppended::Unconfirmed(unconfirmed) => unconfirmed.into(),
-        }
     }
 }
 
@@ -217,6 +210,7 @@ impl From<FetchError> for Refused {
             // Clients of these listeners name no leader epoch.
             FetchError::Fenced { .. } | FetchError::Ahead { .. } => ErrorCode::Internal,
             FetchError::Storage(storage) => return storage.clone().into(),
+            FetchError::Unconfirmed(unconfirmed) => return (*unconfirmed).into(),
         };
         let refused = Self::new(code, error.to_string());
         match error {

@@ -16,7 +16,7 @@ use http_api::query;
 use http_api::time::push_rfc3339;
 use http_api::{Shared, listed};
 use model::ErrorCode;
-use platform::Pending;
+use platform::{Pending, Unconfirmed};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use topic_service::{AdminError, Execution, NewTopic, Topic, TopicRef, Topics};
@@ -314,15 +314,17 @@ fn values<'a>(
     configs.iter().map(value).collect()
 }
 
-async fn answered(pending: Pending<Result<About, AdminError>>) -> Result<About, Problem> {
-    let done = on_disk(pending).await?;
-    done.map_err(|error| Refused::from(error).into())
+async fn answered(pending: Pending<About, AdminError>) -> Result<About, Problem> {
+    on_disk(pending, |error| Refused::from(error).into()).await
 }
 
 /// Waits until a change is on disk, at most [`ANSWER_LIMIT`].
-pub(crate) async fn on_disk<T>(pending: Pending<T>) -> Result<T, Problem> {
+pub(crate) async fn on_disk<T, E: From<Unconfirmed>>(
+    pending: Pending<T, E>,
+    problem: impl FnOnce(E) -> Problem,
+) -> Result<T, Problem> {
     match tokio::time::timeout(ANSWER_LIMIT, pending).await {
-        Ok(told) => told.map_err(|unconfirmed| Refused::from(unconfirmed).into()),
+        Ok(outcome) => outcome.map_err(problem),
         Err(_) => Err(late()),
     }
 }

@@ -166,8 +166,7 @@ async fn change(
     user: &str,
     changes: &[UserChange],
 ) -> Result<StatusCode, Problem> {
-    let changed = on_disk(topics.change_user(user, changes)).await?;
-    changed.map_err(refused)?;
+    on_disk(topics.change_user(user, changes), refused).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -181,6 +180,7 @@ fn refused(error: UserChangeError) -> Problem {
             UserError::Room => ErrorCode::Denied,
         },
         UserChangeError::Storage(storage) => return Refused::from(storage.clone()).into(),
+        UserChangeError::Unconfirmed(unconfirmed) => return Refused::from(*unconfirmed).into(),
     };
     Problem::of(code, error.to_string())
 }

@@ -63,6 +63,13 @@ impl<T, E> Pending<T, E> {
         Self::decided(Some(durable), Ok(value))
     }
 
+    /// Returns an outcome to be reported when `durable` is reached. An error is held back too, if it
+    /// depends on records that are not on disk yet.
+    #[inline]
+    pub fn decided_after(durable: Durable, outcome: Result<T, E>) -> Self {
+        Self::decided(Some(durable), outcome)
+    }
+
     /// Returns the outcome that another thread decides.
     pub fn later(later: Arc<Later<Self>>) -> Self {
         Self(State::Later(later))

@@ -83,18 +83,14 @@ impl Topics {
     }
 
     /// Creates a topic; answered when the creation is durable.
-    pub fn create(
-        &self,
-        topic: &NewTopic<'_>,
-        execution: Execution,
-    ) -> Pending<Result<About, AdminError>> {
-        told(self.make(topic, execution))
+    pub fn create(&self, topic: &NewTopic<'_>, execution: Execution) -> Pending<About, AdminError> {
+        pending(self.make(topic, execution))
     }
 
     /// Deletes a topic and its records; answered when the deletion is durable. The disk space is
     /// freed a little later.
-    pub fn delete(&self, topic: TopicRef<'_>) -> Pending<Result<About, AdminError>> {
-        told(self.remove(topic))
+    pub fn delete(&self, topic: TopicRef<'_>) -> Pending<About, AdminError> {
+        pending(self.remove(topic))
     }
 
     /// Raises the number of a topic's partitions to a total; answered when that is durable.
@@ -103,9 +99,9 @@ impl Topics {
         name: &str,
         partitions: i32,
         execution: Execution,
-    ) -> Pending<Result<About, AdminError>> {
+    ) -> Pending<About, AdminError> {
         let decide = |catalogue: &Catalogue| catalogue.decide_partitions(name, partitions);
-        told(self.change_topic(name, decide, execution))
+        pending(self.change_topic(name, decide, execution))
     }
 
     /// Alters some entries of a topic's configuration (IncrementalAlterConfigs); answered when that
@@ -115,8 +111,8 @@ impl Topics {
         name: &str,
         alters: &[(&str, Alter<'_>)],
         execution: Execution,
-    ) -> Pending<Result<About, AdminError>> {
-        told(self.change_topic(name, |it| it.decide_alter(name, alters), execution))
+    ) -> Pending<About, AdminError> {
+        pending(self.change_topic(name, |it| it.decide_alter(name, alters), execution))
     }
 
     /// Replaces a topic's configuration by these entries (AlterConfigs); answered when that is
@@ -126,18 +122,18 @@ impl Topics {
         name: &str,
         configs: &[(&str, Option<&str>)],
         execution: Execution,
-    ) -> Pending<Result<About, AdminError>> {
-        told(self.change_topic(name, |it| it.decide_replace(name, configs), execution))
+    ) -> Pending<About, AdminError> {
+        pending(self.change_topic(name, |it| it.decide_replace(name, configs), execution))
     }
 }
 
 /// The topic after a change, and the durability that its answer waits for.
 type Made = Result<(About, Durable), AdminError>;
 
-fn told(made: Made) -> Pending<Result<About, AdminError>> {
+fn pending(made: Made) -> Pending<About, AdminError> {
     match made {
-        Ok((about, durable)) => Pending::after(durable, Ok(about)),
-        Err(error) => Pending::now(Err(error)),
+        Ok((about, durable)) => Pending::after(durable, about),
+        Err(error) => Pending::known(Err(error)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Errors of topics, each with the Kafka error that it maps to.
 
 use journal::{AppendError, Health, Journal, ReadError};
-use platform::Overloaded;
+use platform::{Overloaded, Unconfirmed};
 use recordbatch::{BadRecord, Malformed, Rejected};
 use topics::groups::Refused;
 use topics::{Denied, OutOfRange, Refusal, TopicError, UserError};
@@ -77,7 +77,7 @@ impl From<Overloaded> for Storage {
 #[error("there is no such partition")]
 pub struct UnknownPartition;
 
-/// A batch was not appended.
+/// A batch was not appended, or may not have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProduceError {
     /// UNKNOWN_TOPIC_OR_PARTITION.
@@ -117,6 +117,9 @@ pub enum ProduceError {
     /// See [`Storage`].
     #[error(transparent)]
     Storage(#[from] Storage),
+    /// The outcome is unknown: the journal failed before the batch was on disk.
+    #[error(transparent)]
+    Unconfirmed(#[from] Unconfirmed),
 }
 
 /// Formats the first few indexes for an error message.
@@ -130,7 +133,7 @@ fn records(indexes: &[i32]) -> String {
     }
 }
 
-/// Records were not returned to a reader.
+/// Records were not returned to a reader, or not deleted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// UNKNOWN_TOPIC_OR_PARTITION.
@@ -161,9 +164,12 @@ pub enum FetchError {
     /// See [`Storage`].
     #[error(transparent)]
     Storage(#[from] Storage),
+    /// The outcome is unknown: the journal failed before the deletion of records was on disk.
+    #[error(transparent)]
+    Unconfirmed(#[from] Unconfirmed),
 }
 
-/// A topic was not created, changed or deleted.
+/// A topic was not created, changed or deleted, or may not have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdminError {
     /// See [`TopicError`].
@@ -184,9 +190,12 @@ pub enum AdminError {
     /// See [`Storage`].
     #[error(transparent)]
     Storage(#[from] Storage),
+    /// The outcome is unknown: the journal failed before the change was on disk.
+    #[error(transparent)]
+    Unconfirmed(#[from] Unconfirmed),
 }
 
-/// A user was not changed.
+/// A user was not changed, or may not have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UserChangeError {
     /// See [`UserError`].
@@ -195,6 +204,9 @@ pub enum UserChangeError {
     /// See [`Storage`].
     #[error(transparent)]
     Storage(#[from] Storage),
+    /// The outcome is unknown: the journal failed before the change was on disk.
+    #[error(transparent)]
+    Unconfirmed(#[from] Unconfirmed),
 }
 
 /// A request of a producer or a transaction failed.
@@ -209,6 +221,9 @@ pub enum TransactionError {
     /// See [`Storage`]; COORDINATOR_NOT_AVAILABLE.
     #[error(transparent)]
     Storage(#[from] Storage),
+    /// The outcome is unknown: the journal failed before the change was on disk.
+    #[error(transparent)]
+    Unconfirmed(#[from] Unconfirmed),
 }
 
 /// A request of a consumer group failed.
@@ -224,6 +239,9 @@ pub enum GroupError {
     /// See [`Storage`]; COORDINATOR_NOT_AVAILABLE.
     #[error(transparent)]
     Storage(#[from] Storage),
+    /// The outcome is unknown: the journal failed before the change was on disk.
+    #[error(transparent)]
+    Unconfirmed(#[from] Unconfirmed),
 }
 
 /// The stored topics cannot be used.

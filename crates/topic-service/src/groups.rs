@@ -292,10 +292,7 @@ impl Chunk {
 }
 
 /// Returns a pending answer that ends with the engine's answer, once that is durable.
-fn waited<T: Send + 'static>(
-    journal: &Arc<Journal>,
-    waited: Waited<T>,
-) -> Pending<Result<T, GroupError>> {
+fn waited<T: Send + 'static>(journal: &Arc<Journal>, waited: Waited<T>) -> Pending<T, GroupError> {
     let journal = journal.clone();
     let mut answered = None;
     Pending::steps(move |waker| {
@@ -309,7 +306,7 @@ fn waited<T: Send + 'static>(
             std::task::ready!(durable.poll_durable(waker))?;
         }
         match answered.take() {
-            Some((answer, _)) => Poll::Ready(Ok(answer)),
+            Some((answer, _)) => Poll::Ready(answer),
             None => Poll::Pending,
         }
     })

@@ -69,16 +69,16 @@ impl Topics {
         partition: u32,
         what: Find,
         isolation: Isolation,
-    ) -> Pending<Result<Option<Located>, FetchError>> {
+    ) -> Pending<Option<Located>, FetchError> {
         if let Some(events) = &topic.events {
             return self.locate_events(events, partition, what);
         }
         let slot = match topic.slot(partition) {
             Ok(slot) => slot.clone(),
-            Err(unknown) => return Pending::now(Err(unknown.into())),
+            Err(unknown) => return Pending::known(Err(unknown.into())),
         };
         match self.look(Reach::Memory, &slot, what, isolation).transpose() {
-            Some(located) => Pending::now(located),
+            Some(located) => Pending::known(located),
             None => self.look_elsewhere(slot, what, isolation),
         }
     }
@@ -88,16 +88,16 @@ impl Topics {
         slot: Arc<Slot>,
         what: Find,
         isolation: Isolation,
-    ) -> Pending<Result<Option<Located>, FetchError>> {
+    ) -> Pending<Option<Located>, FetchError> {
         let topics = self.clone();
         let look = move || topics.look(Reach::Disk, &slot, what, isolation);
         let later = match self.state.platform.offload_value(look) {
             Ok(later) => later,
-            Err(overloaded) => return Pending::now(Err(Storage::from(overloaded).into())),
+            Err(overloaded) => return Pending::known(Err(Storage::from(overloaded).into())),
         };
         // The disk is within reach: data that is not found there does not exist.
         Pending::steps(move |waker| match later.take(waker) {
-            Some(looked) => Poll::Ready(Ok(looked.map(Option::flatten))),
+            Some(looked) => Poll::Ready(looked.map(Option::flatten)),
             None => Poll::Pending,
         })
     }
@@ -192,10 +192,10 @@ impl Topics {
         topic: &Topic,
         partition: u32,
         before: Option<u64>,
-    ) -> Pending<Result<u64, FetchError>> {
+    ) -> Pending<u64, FetchError> {
         match self.delete_before(topic, partition, before) {
-            Ok((log_start, durable)) => Pending::after(durable, Ok(log_start)),
-            Err(error) => Pending::now(Err(error)),
+            Ok((log_start, durable)) => Pending::after(durable, log_start),
+            Err(error) => Pending::known(Err(error)),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::task::Poll;
 
 use bytes::Bytes;
-use platform::Pending;
+use platform::{Pending, Unconfirmed};
 use recordbatch::codecs::{Unpack, unpack};
 use recordbatch::{
     BadRecord, Batch, Compression, Rejected, Survey, recompress, survey_payload, validate,
@@ -56,6 +56,12 @@ pub struct NotPrepared {
     pub unpacked_size: usize,
 }
 
+impl From<Unconfirmed> for NotPrepared {
+    fn from(unconfirmed: Unconfirmed) -> Self {
+        ProduceError::from(unconfirmed).into()
+    }
+}
+
 impl From<ProduceError> for NotPrepared {
     fn from(error: ProduceError) -> Self {
         Self {
@@ -91,7 +97,7 @@ impl Topics {
         batch: &Bytes,
         unpacked_size_max: usize,
         permit: impl Send + 'static,
-    ) -> Pending<Result<PreparedBatch, NotPrepared>> {
+    ) -> Pending<PreparedBatch, NotPrepared> {
         let (rules, batch) = (topic.rules(), batch.clone());
         let size_max = unpacked_size_max.min(UNPACKED_SIZE_MAX);
         let work = move || {
@@ -101,12 +107,12 @@ impl Topics {
         };
         match self.state.platform.offload_value(work) {
             Ok(later) => Pending::steps(move |waker| match later.take(waker) {
-                Some(prepared) => Poll::Ready(Ok(prepared)),
+                Some(prepared) => Poll::Ready(prepared),
                 None => Poll::Pending,
             }),
             Err(overloaded) => {
                 let error = ProduceError::from(Storage::from(overloaded));
-                Pending::now(Err(error.into()))
+                Pending::known(Err(error.into()))
             }
         }
     }

@@ -10,6 +10,6 @@ mod appending;
 mod reading;
 mod unpacked;
 
-pub use appending::{Appending, Bad, BadRecords, NewRecord, NotAppended, RecordResult};
+pub use appending::{Appending, Bad, BadRecords, NewRecord, RecordResult};
 pub use reading::{NotRead, Reader, Wanted};
 pub(crate) use unpacked::Unpacked;

@@ -156,10 +156,13 @@ impl World {
     }
 
     /// Syncs everything and returns the answer.
-    fn acknowledged<T>(&mut self, mut pending: Pending<T>) -> T {
+    fn acknowledged<T, E: From<Unconfirmed>>(
+        &mut self,
+        mut pending: Pending<T, E>,
+    ) -> Result<T, E> {
         for _ in 0..20 {
             if let Poll::Ready(answer) = pending.poll_answer(Waker::noop()) {
-                return answer.unwrap();
+                return answer;
             }
             self.sync();
             self.topics.sweep();

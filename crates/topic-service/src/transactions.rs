@@ -67,15 +67,12 @@ impl Topics {
     /// Assigns the producer's id and epoch, and fences the previous producer of the same
     /// `transactional.id`. Fails with [`Denied::Concurrent`] while a transaction of the previous
     /// producer is being aborted.
-    pub fn init_producer(
-        &self,
-        init: &InitProducer<'_>,
-    ) -> Pending<Result<Answer, TransactionError>> {
+    pub fn init_producer(&self, init: &InitProducer<'_>) -> Pending<Answer, TransactionError> {
         let mut coordinating = self.state.transactions.lock();
         let answer = self.init(&mut coordinating, init);
         match answer {
-            Err(error @ TransactionError::Storage(_)) => Pending::now(Err(error)),
-            answer => Pending::after(self.state.durable(coordinating.last), answer),
+            Err(error @ TransactionError::Storage(_)) => Pending::known(Err(error)),
+            answer => Pending::decided_after(self.state.durable(coordinating.last), answer),
         }
     }
 
@@ -121,12 +118,12 @@ impl Topics {
         &self,
         claim: &Claim<'_>,
         partitions: &[(Arc<Topic>, u32)],
-    ) -> Pending<Result<(), TransactionError>> {
+    ) -> Pending<(), TransactionError> {
         let mut participants = Vec::with_capacity(partitions.len());
         for (topic, index) in partitions {
             match participant(topic, *index) {
                 Ok(participant) => participants.push(participant),
-                Err(unknown) => return Pending::now(Err(unknown.into())),
+                Err(unknown) => return Pending::known(Err(unknown.into())),
             }
         }
         self.add(claim, &participants)
@@ -144,11 +141,7 @@ impl Topics {
     }
 
     /// Adds the offsets of a group to a transaction (AddOffsetsToTxn).
-    pub fn add_group(
-        &self,
-        claim: &Claim<'_>,
-        group: &str,
-    ) -> Pending<Result<(), TransactionError>> {
+    pub fn add_group(&self, claim: &Claim<'_>, group: &str) -> Pending<(), TransactionError> {
         self.add(claim, &[Participant::Group(group.to_owned())])
     }
 
@@ -156,7 +149,7 @@ impl Topics {
         &self,
         claim: &Claim<'_>,
         participants: &[Participant],
-    ) -> Pending<Result<(), TransactionError>> {
+    ) -> Pending<(), TransactionError> {
         let mut coordinating = self.state.transactions.lock();
         let added = coordinating
             .coordinator
@@ -171,8 +164,8 @@ impl Topics {
         };
         self.state.platform.need_sweep();
         match written {
-            Err(error @ TransactionError::Storage(_)) => Pending::now(Err(error)),
-            written => Pending::after(self.state.durable(coordinating.last), written),
+            Err(error @ TransactionError::Storage(_)) => Pending::known(Err(error)),
+            written => Pending::decided_after(self.state.durable(coordinating.last), written),
         }
     }
 
@@ -182,17 +175,19 @@ impl Topics {
         &self,
         claim: &Claim<'_>,
         ending: Ending,
-    ) -> Pending<Result<(), TransactionError>> {
+    ) -> Pending<(), TransactionError> {
         let mut coordinating = self.state.transactions.lock();
         let step = coordinating.coordinator.end(claim, ending, self.time_ms());
         let durable = |it: &Coordinating| self.state.durable(it.last);
         let transaction = match step {
-            Err(denied) => return Pending::after(durable(&coordinating), Err(denied.into())),
-            Ok(Step::Already) => return Pending::after(durable(&coordinating), Ok(())),
+            Err(denied) => {
+                return Pending::decided_after(durable(&coordinating), Err(denied.into()));
+            }
+            Ok(Step::Already) => return Pending::after(durable(&coordinating), ()),
             Ok(Step::Write(transaction)) => transaction,
         };
         if let Err(storage) = coordinating.put(&self.state.journal, transaction, self.now_ms()) {
-            return Pending::now(Err(storage.into()));
+            return Pending::known(Err(storage.into()));
         }
         drop(coordinating);
         self.state.platform.need_sweep();
@@ -207,7 +202,7 @@ impl Topics {
         name: &str,
         epoch: i16,
         waker: &Waker,
-    ) -> Poll<Result<Result<(), TransactionError>, Unconfirmed>> {
+    ) -> Poll<Result<(), TransactionError>> {
         loop {
             let going = {
                 let mut coordinating = self.state.transactions.lock();
@@ -217,10 +212,10 @@ impl Topics {
                 }
             };
             match going {
-                Going::Over | Going::Stuck => return Poll::Ready(Ok(Ok(()))),
+                Going::Over | Going::Stuck => return Poll::Ready(Ok(())),
                 Going::Waits(ticket) => match self.state.journal.notify(ticket, waker) {
                     Status::Pending => return Poll::Pending,
-                    Status::Failed => return Poll::Ready(Err(Unconfirmed)),
+                    Status::Failed => return Poll::Ready(Err(Unconfirmed.into())),
                     Status::Durable => {}
                 },
             }
@@ -350,7 +345,7 @@ impl Topics {
         topic: &Topic,
         partition: u32,
         marker: &MarkerToWrite,
-    ) -> Pending<Result<(), ProduceError>> {
+    ) -> Pending<(), ProduceError> {
         let marker = &MarkerToWrite {
             coordinator_epoch: marker.coordinator_epoch.min(COORDINATOR_EPOCH),
             ..*marker
@@ -359,8 +354,8 @@ impl Topics {
         let room = self.check_room().map_err(ProduceError::from);
         let slot = room.and_then(|()| Ok(topic.slot(partition)?));
         match slot.and_then(|slot| self.put_marker(slot, marker)) {
-            Ok(ticket) => Pending::after(self.state.durable(Some(ticket)), Ok(())),
-            Err(error) => Pending::now(Err(error)),
+            Ok(ticket) => Pending::after(self.state.durable(Some(ticket)), ()),
+            Err(error) => Pending::known(Err(error)),
         }
     }
 

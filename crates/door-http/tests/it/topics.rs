@@ -528,7 +528,7 @@ async fn aborted_records_and_transaction_markers_are_not_read() {
         timeout_ms: 60_000,
         expected: None,
     };
-    let producer = topics.init_producer(&init).await.unwrap().unwrap();
+    let producer = topics.init_producer(&init).await.unwrap();
     let claim = Claim {
         name: "tx",
         producer: producer.producer,
@@ -546,7 +546,6 @@ async fn aborted_records_and_transaction_markers_are_not_read() {
         topics
             .add_partitions(&claim, std::slice::from_ref(&place))
             .await
-            .unwrap()
             .unwrap();
         let mut builder = Builder::new();
         builder.push(1, None, Some(value.as_bytes()), &[]);
@@ -566,11 +565,7 @@ async fn aborted_records_and_transaction_markers_are_not_read() {
         let open = door.page("t", 0, "").await;
         assert_eq!(open["end"], 3 * sequence, "{open}");
         assert!(!open.to_string().contains("taken back"), "{open}");
-        topics
-            .end_transaction(&claim, ending)
-            .await
-            .unwrap()
-            .unwrap();
+        topics.end_transaction(&claim, ending).await.unwrap();
         door.put_values("t", 0, &["between"]).await;
     }
     let page = door.page("t", 0, "").await;
@@ -654,7 +649,6 @@ async fn reading_trimmed_records_is_refused_with_the_log_start() {
     door.topics()
         .delete_records(&topic, 0, Some(2))
         .await
-        .unwrap()
         .unwrap();
     assert_eq!(values(&door.page("t", 0, "").await), pairs(2, &["c"]));
     let refused = door.get("/v1/topics/t/partitions/0/records?from=1").await;

@@ -24,7 +24,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
     let adding = client.topics().add_group(&claim, &request.group_id);
     let deadline = Deadline::usual();
     tag.later(async move {
-        let code = code_of(&deadline.told(adding).await);
+        let code = code_of(&deadline.outcome(adding).await);
         match tag.version {
             FENCING_FROM.. => response(code),
             _ => response(before_fencing(code)),

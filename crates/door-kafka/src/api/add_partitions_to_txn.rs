@@ -27,7 +27,7 @@ const FENCING_FROM: i16 = 2;
 /// The outcome for a transaction's partitions.
 enum Adding {
     /// All wait for one result.
-    Together(Pending<Result<(), TransactionError>>),
+    Together(Pending<(), TransactionError>),
     /// Each has its own result.
     Each(Vec<ErrorCode>),
 }
@@ -123,7 +123,7 @@ impl Adding {
         match self {
             Self::Each(codes) => codes,
             Self::Together(adding) => {
-                let told = deadline.told(adding).await;
+                let told = deadline.outcome(adding).await;
                 let code = told.err().map(|failed| failed.code);
                 let code = match version {
                     FENCING_FROM.. => code,

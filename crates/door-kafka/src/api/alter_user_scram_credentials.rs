@@ -22,7 +22,7 @@ type RequestedChanges = Result<Vec<(Hash, UserChange)>, Failed>;
 
 /// A change in progress, or its error. A user that changes itself is answered before it is
 /// disconnected.
-type Changing = Result<(Pending<Result<(), UserChangeError>>, Option<Farewell>), Failed>;
+type Changing = Result<(Pending<(), UserChangeError>, Option<Farewell>), Failed>;
 
 pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let changing: Vec<_> = by_user(client.topics(), request)
@@ -39,7 +39,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
             let outcome = match changing {
                 Ok((pending, farewell)) => {
                     farewells.extend(farewell);
-                    deadline.told(pending).await
+                    deadline.outcome(pending).await
                 }
                 Err(failed) => Err(failed),
             };

@@ -11,7 +11,7 @@ use crate::deadline::Deadline;
 use crate::errors::Failed;
 
 /// A change in progress, or its error.
-pub(super) type Changing = Result<Pending<Result<About, AdminError>>, Failed>;
+pub(super) type Changing = Result<Pending<About, AdminError>, Failed>;
 
 /// The entries of a request for one name.
 pub(super) enum Once<T> {
@@ -62,7 +62,7 @@ pub(super) fn execution(validate_only: bool) -> Execution {
 
 /// Waits for a change until the deadline.
 pub(super) async fn changed(changing: Changing, deadline: Deadline) -> Result<About, Failed> {
-    deadline.told(changing?).await
+    deadline.outcome(changing?).await
 }
 
 /// Waits for a change until the deadline, and returns only its error.

@@ -20,7 +20,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
         for (group_id, deleting) in deleting {
             response.results.push(GroupResponse {
                 group_id,
-                error_code: code_of(&deadline.told(deleting).await),
+                error_code: code_of(&deadline.outcome(deleting).await),
             });
         }
         response

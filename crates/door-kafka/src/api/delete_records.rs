@@ -15,7 +15,7 @@ const END: i64 = -1;
 /// The log start of an unknown partition.
 const NOWHERE: i64 = -1;
 
-type Deleting = Result<Pending<Result<u64, FetchError>>, ErrorCode>;
+type Deleting = Result<Pending<u64, FetchError>, ErrorCode>;
 
 pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
@@ -72,7 +72,7 @@ fn delete(topics: &Topics, topic: Option<&Topic>, asked: &Partition) -> Deleting
 async fn shown(partition_index: i32, deleting: Deleting, deadline: Deadline) -> PartitionResponse {
     let start = match deleting {
         Ok(deleting) => {
-            let told = deadline.told(deleting).await;
+            let told = deadline.outcome(deleting).await;
             told.map_err(|failed| failed.code)
         }
         Err(code) => Err(code),

@@ -77,11 +77,11 @@ fn check(client: &Client, topic: TopicRef<'_>) -> Result<(), Failed> {
 
 async fn shown(
     topic: Topic,
-    deleting: Result<Pending<Result<About, AdminError>>, Failed>,
+    deleting: Result<Pending<About, AdminError>, Failed>,
     deadline: Deadline,
 ) -> TopicResponse {
     let deleted = match deleting {
-        Ok(deleting) => deadline.told(deleting).await,
+        Ok(deleting) => deadline.outcome(deleting).await,
         Err(failed) => return refused(topic, failed),
     };
     match deleted {

@@ -21,7 +21,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     tag.later(async move {
         let mut response = Response::default();
         for group_id in request.groups {
-            let described = deadline.told(topics.describe_group(&group_id)).await;
+            let described = deadline.outcome(topics.describe_group(&group_id)).await;
             let mut group = shown(group_id, described, tag.version);
             if !group.error_code.is_error() {
                 let is_asked = request.include_authorized_operations;

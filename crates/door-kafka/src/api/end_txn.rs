@@ -24,7 +24,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
     let ending = client.topics().end_transaction(&claim, ending);
     let deadline = Deadline::usual();
     tag.later(async move {
-        let code = code_of(&deadline.told(ending).await);
+        let code = code_of(&deadline.outcome(ending).await);
         Response {
             error_code: match tag.version {
                 FENCING_FROM.. => code,

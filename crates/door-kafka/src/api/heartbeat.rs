@@ -18,7 +18,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
     let deadline = Deadline::usual();
     tag.later(async move {
         Response {
-            error_code: code_of(&deadline.told(beating).await),
+            error_code: code_of(&deadline.outcome(beating).await),
             ..Response::default()
         }
     })

@@ -29,7 +29,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
     });
     let deadline = Deadline::usual();
     tag.later(async move {
-        match deadline.told(initializing).await {
+        match deadline.outcome(initializing).await {
             Ok(producer) => Response {
                 producer_id: producer.producer.0,
                 producer_epoch: producer.epoch,

@@ -48,7 +48,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, client_id: &str, request: Reques
     let version = tag.version;
     let deadline = Deadline::behind(rebalance_timeout_ms);
     tag.later(async move {
-        let joined = deadline.known::<_, GroupError>(joining).await;
+        let joined = deadline.known(joining).await;
         response(joined, member, version)
     })
 }

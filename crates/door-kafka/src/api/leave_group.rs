@@ -31,7 +31,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let leaving = client.topics().leave(&request.group_id, &leavers);
     let deadline = Deadline::usual();
     tag.later(async move {
-        let left = match deadline.told(leaving).await {
+        let left = match deadline.outcome(leaving).await {
             Ok(left) => left,
             Err(failed) => {
                 return Response {

@@ -13,7 +13,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let listing = client.topics().groups();
     let deadline = Deadline::usual();
     tag.later(async move {
-        match deadline.told(listing).await {
+        match deadline.outcome(listing).await {
             Ok(groups) => Response {
                 groups: groups
                     .into_iter()

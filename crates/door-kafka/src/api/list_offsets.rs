@@ -72,7 +72,7 @@ async fn locate(
         _ => return Err(ErrorCode::UnsupportedVersion),
     };
     let locating = topics.locate(topic, index, what, isolation);
-    let located = deadline.told(locating).await;
+    let located = deadline.outcome(locating).await;
     located.map_err(|failed| failed.code)
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let checked: Vec<_> = asked.into_iter().map(|(_, index)| index.err()).collect();
     let deadline = Deadline::usual();
     tag.later(async move {
-        match deadline.told(deleting).await {
+        match deadline.outcome(deleting).await {
             Ok(deleted) => response(request, checked, deleted),
             Err(failed) => Response {
                 error_code: failed.code,

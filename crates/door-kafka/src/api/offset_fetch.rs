@@ -74,7 +74,7 @@ async fn fetch(
             .collect::<Vec<_>>()
     });
     let committing = topics.committed(&group.group_id, known.as_deref());
-    let (mut response, committed) = match deadline.told(committing).await {
+    let (mut response, committed) = match deadline.outcome(committing).await {
         Ok(committed) => (GroupResponse::default(), committed),
         Err(failed) => {
             let error_code = failed.code;

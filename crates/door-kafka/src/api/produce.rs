@@ -202,7 +202,7 @@ impl Waiting {
     /// Returns the response when all batches are durable, or the deadline is over.
     async fn told(mut self, deadline: Deadline) -> Response {
         if let Some(charged) = self.charged.take()
-            && let Err(failed) = deadline.known::<_, ProduceError>(charged).await
+            && let Err(failed) = deadline.produced(charged).await
         {
             let topics = self.response.responses.iter_mut();
             for told in topics.flat_map(|topic| &mut topic.partition_responses) {
@@ -211,7 +211,7 @@ impl Waiting {
             return self.response;
         }
         for (topic, partition, durable) in self.durables {
-            if let Err(failed) = deadline.known::<_, ProduceError>(durable).await {
+            if let Err(failed) = deadline.produced(durable).await {
                 let told = &mut self.response.responses[topic].partition_responses[partition];
                 *told = refused(told.index, failed);
             }
@@ -334,7 +334,8 @@ fn is_told_with_its_start(error: &ProduceError) -> bool {
         | ProduceError::ReadOnly(_)
         | ProduceError::NotOne
         | ProduceError::Transaction(_)
-        | ProduceError::Storage(_) => false,
+        | ProduceError::Storage(_)
+        | ProduceError::Unconfirmed(_) => false,
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
     let syncing = client.topics().sync(&ask);
     let deadline = Deadline::usual();
     tag.later(async move {
-        match deadline.told(syncing).await {
+        match deadline.outcome(syncing).await {
             Ok(synced) => Response {
                 protocol_type: Some(synced.protocol_type.into()),
                 protocol_name: Some(synced.protocol.into()),

@@ -40,7 +40,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let codes = marks.into_codes();
     let topics = request.topics;
     let deadline = Deadline::usual();
-    tag.later(async move { response(topics, codes.with(deadline.told(committing).await)) })
+    tag.later(async move { response(topics, codes.with(deadline.outcome(committing).await)) })
 }
 
 fn response(topics: Vec<Topic>, codes: Vec<ErrorCode>) -> Response {

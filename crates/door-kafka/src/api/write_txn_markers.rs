@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::reply::{Answer, Tag};
 
-type Writing = Result<Pending<Result<(), ProduceError>>, ErrorCode>;
+type Writing = Result<Pending<(), ProduceError>, ErrorCode>;
 
 pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
@@ -34,7 +34,7 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
             for written in writing {
                 codes.push(match written {
                     Ok(writing) => {
-                        let told = deadline.told(writing).await;
+                        let told = deadline.outcome(writing).await;
                         told.err().map(|failed| failed.code)
                     }
                     Err(code) => Some(code),

@@ -18,7 +18,7 @@ async fn open() -> (DurableNode, Agent) {
     let topics = durable_node.bench.node.topics().unwrap();
     let made = topics.create(&new, Execution::Do);
     durable_node.sync();
-    made.await.unwrap().unwrap();
+    made.await.unwrap();
     let mut agent = durable_node.bench.agent("").await;
     for (route, name) in [(1, "t"), (2, "t/0"), (3, "t/1")] {
         agent.bind(route, name, Cast::Topic).await;
@@ -232,7 +232,7 @@ async fn requests_for_unknown_topics_and_partitions_are_refused_with_the_reason(
     let topic = topics.find(TopicRef::Name("t")).unwrap();
     let deleted = topics.delete_records(&topic, 0, Some(2));
     durable_node.sync();
-    assert_eq!(deleted.await, Ok(Ok(2)));
+    assert_eq!(deleted.await, Ok(2));
     for (from, code, number) in [
         (1, ErrorCode::Trimmed, 2_u64),
         (4, ErrorCode::InvalidArgument, 2),

@@ -163,28 +163,28 @@ impl Topics {
         events: &Events,
         partition: u32,
         what: Find,
-    ) -> Pending<Result<Option<Located>, FetchError>> {
+    ) -> Pending<Option<Located>, FetchError> {
         let partition = match events.partition(partition) {
             Ok(partition) => partition,
-            Err(unknown) => return Pending::now(Err(unknown.into())),
+            Err(unknown) => return Pending::known(Err(unknown.into())),
         };
         let Range { start, end } = self.extent(partition.as_ref());
         match (what, partition) {
-            (Find::Earliest, _) => Pending::now(Ok(Some(located(start, NO_TIMESTAMP)))),
-            (Find::Latest, _) => Pending::now(Ok(Some(located(end, NO_TIMESTAMP)))),
+            (Find::Earliest, _) => Pending::now(Some(located(start, NO_TIMESTAMP))),
+            (Find::Latest, _) => Pending::now(Some(located(end, NO_TIMESTAMP))),
             (Find::MaxTimestamp | Find::Time(_), Some(partition)) if start < end => {
                 let topics = self.clone();
                 let look = move || topics.locate_time(&partition, start..end, what);
                 let later = match self.state.platform.offload_value(look) {
                     Ok(later) => later,
-                    Err(busy) => return Pending::now(Err(Storage::from(busy).into())),
+                    Err(busy) => return Pending::known(Err(Storage::from(busy).into())),
                 };
                 Pending::steps(move |waker| match later.take(waker) {
-                    Some(located) => Poll::Ready(Ok(Ok(located))),
+                    Some(located) => Poll::Ready(Ok(located)),
                     None => Poll::Pending,
                 })
             }
-            (Find::MaxTimestamp | Find::Time(_), _) => Pending::now(Ok(None)),
+            (Find::MaxTimestamp | Find::Time(_), _) => Pending::now(None),
         }
     }
 

@@ -31,10 +31,10 @@ impl Topics {
         &self,
         group: &str,
         event: impl FnOnce(&mut Groups, u64, &mut Vec<Decision>) -> Result<T, GroupError>,
-    ) -> Pending<Result<T, GroupError>> {
+    ) -> Pending<T, GroupError> {
         match self.ask_now(group, event) {
-            Ok((answer, ticket)) => Pending::after(self.state.durable(ticket), answer),
-            Err(storage) => Pending::now(Err(storage.into())),
+            Ok((answer, ticket)) => Pending::decided_after(self.state.durable(ticket), answer),
+            Err(storage) => Pending::known(Err(storage.into())),
         }
     }
 
@@ -63,9 +63,9 @@ impl Topics {
 
     /// Joins a member to a group (JoinGroup); answered when the rebalance is over. Fills in
     /// `random` of the join.
-    pub fn join(&self, join: Join<'_>) -> Pending<Result<Joined, GroupError>> {
+    pub fn join(&self, join: Join<'_>) -> Pending<Joined, GroupError> {
         if let Err(storage) = self.check_room() {
-            return Pending::now(Err(storage.into()));
+            return Pending::known(Err(storage.into()));
         }
         let entropy = &self.state.platform.ports.entropy;
         let halves = [entropy.next_u64(), entropy.next_u64()].map(u128::from);
@@ -80,13 +80,13 @@ impl Topics {
         };
         match self.begin(group, begin) {
             Ok(()) => waited(&self.state.journal, later),
-            Err(storage) => Pending::now(Err(storage.into())),
+            Err(storage) => Pending::known(Err(storage.into())),
         }
     }
 
     /// Returns a member's assignment (SyncGroup); answered when the leader has sent the
     /// assignments.
-    pub fn sync(&self, ask: &Synchronize<'_>) -> Pending<Result<Synced, GroupError>> {
+    pub fn sync(&self, ask: &Synchronize<'_>) -> Pending<Synced, GroupError> {
         let later = Waited::default();
         let begin = |held: &mut Held, now_ms, out: &mut Vec<_>| {
             let token = held.wait(Waiter::Sync(later.clone()));
@@ -94,7 +94,7 @@ impl Topics {
         };
         match self.begin(ask.caller.group, begin) {
             Ok(()) => waited(&self.state.journal, later),
-            Err(storage) => Pending::now(Err(storage.into())),
+            Err(storage) => Pending::known(Err(storage.into())),
         }
     }
 
@@ -117,14 +117,14 @@ impl Topics {
     }
 
     /// Records a heartbeat of a member.
-    pub fn heartbeat(&self, caller: Caller<'_>) -> Pending<Result<(), GroupError>> {
+    pub fn heartbeat(&self, caller: Caller<'_>) -> Pending<(), GroupError> {
         self.ask(caller.group, |groups, now_ms, _| {
             Ok(groups.heartbeat(caller, now_ms)?)
         })
     }
 
     /// Removes members from a group (LeaveGroup); one answer per member, in order.
-    pub fn leave(&self, group: &str, leavers: &[Leaver<'_>]) -> Pending<Result<Each, GroupError>> {
+    pub fn leave(&self, group: &str, leavers: &[Leaver<'_>]) -> Pending<Each, GroupError> {
         self.ask(group, |groups, now_ms, out| {
             Ok(groups.leave(group, leavers, now_ms, out))
         })
@@ -137,9 +137,9 @@ impl Topics {
         caller: Caller<'_>,
         marks: &[Mark<'_>],
         expires_ms: Option<u64>,
-    ) -> Pending<Result<Each, GroupError>> {
+    ) -> Pending<Each, GroupError> {
         if let Err(error) = self.check_commit(marks) {
-            return Pending::now(Err(error));
+            return Pending::known(Err(error));
         }
         self.ask(caller.group, |groups, now_ms, out| {
             Ok(groups.commit(caller, marks, expires_ms, now_ms, out)?)
@@ -152,16 +152,16 @@ impl Topics {
         claim: &Claim<'_>,
         caller: Caller<'_>,
         marks: &[Mark<'_>],
-    ) -> Pending<Result<Each, GroupError>> {
+    ) -> Pending<Each, GroupError> {
         let group = Participant::Group(caller.group.to_owned());
         // Locked until the offsets are committed, so that the transaction cannot end meanwhile.
         let coordinating = self.state.transactions.lock();
         let verified = coordinating.verify(claim, &group);
         if let Err(denied) = verified {
-            return Pending::now(Err(denied.into()));
+            return Pending::known(Err(denied.into()));
         }
         if let Err(error) = self.check_commit(marks) {
-            return Pending::now(Err(error));
+            return Pending::known(Err(error));
         }
         let producer = claim.producer;
         self.ask(caller.group, |groups, now_ms, out| {
@@ -205,7 +205,7 @@ impl Topics {
         &self,
         group: &str,
         partitions: Option<&[(&str, u32)]>,
-    ) -> Pending<Result<Vec<Committed>, GroupError>> {
+    ) -> Pending<Vec<Committed>, GroupError> {
         self.ask(group, |groups, _, _| {
             let one = |topic: &str, partition| Committed {
                 topic: topic.into(),
@@ -259,13 +259,13 @@ impl Topics {
     }
 
     /// Lists all groups.
-    pub fn groups(&self) -> Pending<Result<Vec<GroupView>, GroupError>> {
+    pub fn groups(&self) -> Pending<Vec<GroupView>, GroupError> {
         let mut views = Vec::new();
         let mut waits = Vec::new();
         for share in &self.state.groups {
             let held = match share.lock(&self.state.journal, self.now_ms()) {
                 Ok(held) => held,
-                Err(storage) => return Pending::now(Err(storage.into())),
+                Err(storage) => return Pending::known(Err(storage.into())),
             };
             waits.push(self.state.durable(held.last));
             views.extend(held.groups.list().map(|it| GroupView {
@@ -280,17 +280,17 @@ impl Topics {
                 std::task::ready!(wait.poll_durable(waker))?;
                 waits.pop();
             }
-            Poll::Ready(Ok(Ok(std::mem::take(&mut views))))
+            Poll::Ready(Ok(std::mem::take(&mut views)))
         })
     }
 
     /// Describes a group; `None` is Kafka's state *Dead*.
-    pub fn describe_group(&self, group: &str) -> Pending<Result<Option<Description>, GroupError>> {
+    pub fn describe_group(&self, group: &str) -> Pending<Option<Description>, GroupError> {
         self.ask(group, |groups, _, _| Ok(groups.describe(group)))
     }
 
     /// Deletes a group that has no members.
-    pub fn delete_group(&self, group: &str) -> Pending<Result<(), GroupError>> {
+    pub fn delete_group(&self, group: &str) -> Pending<(), GroupError> {
         self.ask(group, |groups, _, out| Ok(groups.delete(group, out)?))
     }
 
@@ -299,7 +299,7 @@ impl Topics {
         &self,
         group: &str,
         partitions: &[(&str, u32)],
-    ) -> Pending<Result<Each, GroupError>> {
+    ) -> Pending<Each, GroupError> {
         self.ask(group, |groups, now_ms, out| {
             Ok(groups.delete_offsets(group, partitions, now_ms, out)?)
         })

@@ -14,7 +14,6 @@ use crate::error::ProduceError;
 use crate::produce::Placed;
 use crate::service::Topics;
 use crate::topic::Topic;
-use platform::Unconfirmed;
 use topics::partition_of;
 
 /// A record to append.
@@ -64,27 +63,20 @@ pub enum Bad {
     },
 }
 
-/// The reason why a record was not appended, or may not have been.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotAppended {
-    /// The record was not appended.
-    #[error(transparent)]
-    Refused(#[from] ProduceError),
-    /// It is unknown whether the record was appended.
-    #[error(transparent)]
-    Unconfirmed(#[from] Unconfirmed),
-}
-
 /// The result for a record. The topic's durability determines when it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordResult {
     /// The partition.
     pub partition: u32,
     /// The offset in the partition.
-    pub offset: Result<u64, NotAppended>,
+    pub offset: Result<u64, ProduceError>,
 }
 
 /// A pending append of records: a future, or polled.
+///
+/// It is not a [`platform::Pending`]: that waits for two tickets at most and has one outcome, while
+/// the batches of an append are in several shards and each succeeds or fails by itself. As steps of
+/// a `Pending`, each append would allocate once more.
 #[must_use = "poll it before reporting any result"]
 #[derive(Debug)]
 pub struct Appending {
@@ -97,8 +89,8 @@ pub struct Appending {
 #[derive(Debug)]
 struct AppendedBatch {
     partition: u32,
-    placed: Result<Placed, NotAppended>,
-    is_told: bool,
+    placed: Result<Placed, ProduceError>,
+    is_known: bool,
 }
 
 /// Maximum size of a record's fields apart from key, value and headers: its length, attributes,
@@ -204,10 +196,8 @@ impl BatchBuilders {
         let mut producing = topics.producing();
         let batches = self.full.iter().map(|(partition, bytes)| AppendedBatch {
             partition: *partition,
-            placed: producing
-                .append(topic, *partition, bytes, None)
-                .map_err(NotAppended::from),
-            is_told: false,
+            placed: producing.append(topic, *partition, bytes, None),
+            is_known: false,
         });
         Appending {
             batches: batches.collect(),
@@ -232,16 +222,16 @@ fn size_of(record: &NewRecord<'_>) -> usize {
 impl Appending {
     /// Returns the result of each record, in order, once all are known; until then, the waker is
     /// woken when they may be.
-    pub fn poll_told(&mut self, waker: &Waker) -> Poll<Vec<RecordResult>> {
-        for made in self.batches.iter_mut().filter(|it| !it.is_told) {
+    pub fn poll_results(&mut self, waker: &Waker) -> Poll<Vec<RecordResult>> {
+        for made in self.batches.iter_mut().filter(|it| !it.is_known) {
             if let Ok(placed) = &made.placed
                 && let Err(unconfirmed) = ready!(placed.durable.poll_durable(waker))
             {
                 made.placed = Err(unconfirmed.into());
             }
-            made.is_told = true;
+            made.is_known = true;
         }
-        let told = self.places.iter().map(|(batch, place)| {
+        let results = self.places.iter().map(|(batch, place)| {
             let made = &self.batches[*batch];
             let offset = made.placed.as_ref().map(|it| it.offset + place);
             RecordResult {
@@ -249,7 +239,7 @@ impl Appending {
                 offset: offset.map_err(Clone::clone),
             }
         });
-        Poll::Ready(told.collect())
+        Poll::Ready(results.collect())
     }
 }
 
@@ -257,6 +247,6 @@ impl Future for Appending {
     type Output = Vec<RecordResult>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_told(cx.waker())
+        self.poll_results(cx.waker())
     }
 }

@@ -43,11 +43,7 @@ impl Topics {
     /// Changes a user: all changes or none. The change takes effect at once and is answered when it
     /// is durable. Clients that authenticated with a credential that is no longer valid are
     /// disconnected.
-    pub fn change_user(
-        &self,
-        name: &str,
-        changes: &[UserChange],
-    ) -> Pending<Result<(), UserChangeError>> {
+    pub fn change_user(&self, name: &str, changes: &[UserChange]) -> Pending<(), UserChangeError> {
         self.change_user_from_within(name, changes).0
     }
 
@@ -58,7 +54,7 @@ impl Topics {
         &self,
         name: &str,
         changes: &[UserChange],
-    ) -> (Pending<Result<(), UserChangeError>>, Option<Farewell>) {
+    ) -> (Pending<(), UserChangeError>, Option<Farewell>) {
         match self.enter_user(name, changes) {
             Ok(ticket) => {
                 let farewell = Farewell {
@@ -66,9 +62,9 @@ impl Topics {
                     name: name.into(),
                 };
                 let durable = self.state.durable(Some(ticket));
-                (Pending::after(durable, Ok(())), Some(farewell))
+                (Pending::after(durable, ()), Some(farewell))
             }
-            Err(error) => (Pending::now(Err(error)), None),
+            Err(error) => (Pending::known(Err(error)), None),
         }
     }
 

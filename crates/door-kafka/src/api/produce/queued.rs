@@ -29,7 +29,7 @@ enum Preparation {
     Unknown,
     /// Too many other batches are being decompressed.
     Waiting(PendingPermit),
-    UnderWay(Pending<Result<PreparedBatch, NotPrepared>>),
+    UnderWay(Pending<PreparedBatch, NotPrepared>),
     Done,
 }
 
@@ -67,13 +67,11 @@ impl QueuedBatch {
             self.preparation = Preparation::UnderWay(pending);
         }
         if let Preparation::UnderWay(pending) = &mut self.preparation {
-            // A preparation writes nothing, and so is never unconfirmed.
             let prepared = ready!(pending.poll_answer(waker));
             self.preparation = Preparation::Done;
             let (unpacked_size, prepared) = match prepared {
-                Ok(Ok(batch)) => (batch.unpacked_size(), Ok(batch)),
-                Ok(Err(failed)) => (failed.unpacked_size, Err(failed.error)),
-                Err(_) => (0, Err(Storage::Busy.into())),
+                Ok(batch) => (batch.unpacked_size(), Ok(batch)),
+                Err(failed) => (failed.unpacked_size, Err(failed.error)),
             };
             *unpacked_left = unpacked_left.saturating_sub(unpacked_size);
             self.batch = prepared?;
