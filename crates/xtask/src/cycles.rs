@@ -9,15 +9,12 @@
 //! - An `impl` block is found by the names in it: a call of a method that another file adds to a type
 //!   is not seen.
 //! - Links in comments do not count.
-//!
-//! `cycles/cycles.tsv` lists how many files of a crate are still in longer cycles. More fail the
-//! check; fewer fail it, too, until the list is lowered.
 
 mod graph;
 mod names;
 mod source;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -30,45 +27,25 @@ use crate::tree;
 /// Files that may depend on each other.
 const FILES_MAX: usize = 3;
 
-/// Files in longer cycles: crate and count on each line.
-const BACKLOG: &str = include_str!("cycles/cycles.tsv");
-
 /// Checks all crates below `root`; returns the problems.
 pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
-    let backlog = backlog(BACKLOG)?;
     let mut problems = Vec::new();
-    let mut crates = BTreeSet::new();
     for folder in tree::crates(root)? {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let found = long_cycles(&folder.join("src"))?;
-        let listed = backlog.get(&*name).copied().unwrap_or(0);
-        problems.extend(judge(&name, &found, listed));
-        crates.insert(name.into_owned());
-    }
-    for name in backlog.keys().filter(|name| !crates.contains(*name)) {
-        problems.push(format!("cycles.tsv: there is no crate `{name}`"));
+        problems.extend(found.iter().map(|cycle| describe(&name, cycle)));
     }
     Ok(problems)
 }
 
-/// Compares the cycles of a crate with the files that are listed for it.
-fn judge(name: &str, cycles: &[BTreeSet<String>], listed: usize) -> Option<String> {
-    let count = cycles.iter().map(BTreeSet::len).sum::<usize>();
-    if count < listed {
-        return Some(format!(
-            "`{name}` has {count} files in cycles, fewer than the {listed} in cycles.tsv: lower it"
-        ));
-    }
-    let lines = cycles.iter().map(|cycle| {
-        let files: Vec<_> = cycle.iter().map(String::as_str).collect();
-        format!("\n  {}: {}", cycle.len(), files.join(" "))
-    });
-    (count > listed).then(|| {
-        format!(
-            "`{name}` has {count} files in cycles of more than {FILES_MAX}, {listed} allowed:{}",
-            lines.collect::<String>()
-        )
-    })
+/// Describes a cycle of a crate that is too long.
+fn describe(name: &str, cycle: &BTreeSet<String>) -> String {
+    let files: Vec<_> = cycle.iter().map(String::as_str).collect();
+    format!(
+        "`{name}` has a cycle of {} files, more than {FILES_MAX}: {}",
+        cycle.len(),
+        files.join(" ")
+    )
 }
 
 /// Cycles of more than [`FILES_MAX`] files in a crate, by the folder of its source.
@@ -108,19 +85,6 @@ fn read(source: &Path, file: &Path, path: Vec<String>, names: &mut Names) -> Res
     }
     names.add(path, &shown, module);
     Ok(())
-}
-
-/// Reads lines of crate and count, separated by a tab.
-fn backlog(text: &str) -> Result<BTreeMap<String, usize>> {
-    let lines = text.lines().filter(|line| !line.is_empty());
-    lines
-        .map(|line| {
-            let (name, count) = line
-                .split_once('\t')
-                .with_context(|| format!("cycles.tsv: `{line}` is not crate and count"))?;
-            Ok((name.to_owned(), count.parse()?))
-        })
-        .collect()
 }
 
 #[cfg(test)]
