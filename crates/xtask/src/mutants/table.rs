@@ -53,4 +53,26 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn every_proof_is_a_test_of_its_crate() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for mutant in all() {
+            let (module, test) = mutant.proof.rsplit_once("::").unwrap();
+            let file = format!("{}.rs", module.rsplit("::").next().unwrap());
+            let is_there = crate::tree::files(&crates.join(mutant.subject.folder))
+                .unwrap()
+                .iter()
+                .filter(|path| path.file_name().is_some_and(|name| *name == *file))
+                .any(|path| {
+                    let text = std::fs::read_to_string(path).unwrap();
+                    text.contains(&format!("fn {test}("))
+                });
+            assert!(
+                is_there,
+                "{}: there is no test {}",
+                mutant.name, mutant.proof
+            );
+        }
+    }
 }

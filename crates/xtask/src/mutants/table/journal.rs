@@ -12,7 +12,7 @@ const FAULTS: &str = "faults::line_makes_no_disk_call_after_its_first_failure";
 const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
 
 const FAILED_SYNC: &str = "faults::recovery_syncs_bytes_of_a_failed_sync_before_it_serves_them";
-const ERASED: &str = "erased::erased_bytes_are_nowhere_when_no_erase_is_pending";
+const ERASED: &str = "erasure::erased_bytes_are_nowhere_when_no_erase_is_pending";
 
 pub(super) static MUTANTS: [Mutant; 11] = [
     Mutant {
