@@ -12,16 +12,16 @@ use platform::Counter;
 use tokio::time::Instant;
 
 use super::admission::{Credentials, Denied, Entered, enter};
+use super::ending_stream::EndingStream;
 use super::exchange::Round;
-use super::farewell::Farewell;
+use super::handshake_error::HandshakeError;
 use super::io::Io;
+use super::keepalive::Keepalive;
 use super::listener::Door;
-use super::lobby::{Lobby, Waiting};
 use super::outlet::Framing;
-use super::pulse::Pulse;
 use super::status::{self, Code, Status};
-use super::strange::Strange;
 use super::stream::Stream;
+use super::waiting_streams::{WaitingStream, WaitingStreams};
 
 const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";
 
@@ -42,7 +42,12 @@ const HEADERS_SIZE_MAX: u32 = 16 << 10;
 const ROUNDS_PER_POLL: usize = 8;
 
 /// Serves a connection to its end; the handshake has to be done by `by`.
-pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Result<(), Strange> {
+pub(super) async fn serve(
+    door: &Door,
+    io: Io,
+    remote: &str,
+    by: Instant,
+) -> Result<(), HandshakeError> {
     let mut builder = server::Builder::new();
     builder
         .max_concurrent_streams(STREAMS_MAX)
@@ -76,12 +81,12 @@ struct Client {
     /// `None` once it has ended. The streams may still hold earlier data.
     connection: Option<server::Connection<Io, Bytes>>,
     ping: Option<PingPong>,
-    pulse: Pulse,
+    keepalive: Keepalive,
     streams: Vec<Stream>,
     /// Requests that wait for room.
-    lobby: Lobby,
+    waiting: WaitingStreams,
     /// Streams that began while the node shuts down.
-    farewells: Vec<Farewell>,
+    ending: Vec<EndingStream>,
 }
 
 impl Client {
@@ -91,10 +96,10 @@ impl Client {
             remote,
             ping: connection.ping_pong(),
             connection: Some(connection),
-            pulse: Pulse::new(door.options.negotiation_timeout),
+            keepalive: Keepalive::new(door.options.negotiation_timeout),
             streams: Vec::new(),
-            lobby: Lobby::default(),
-            farewells: Vec::new(),
+            waiting: WaitingStreams::default(),
+            ending: Vec::new(),
         }
     }
 
@@ -104,8 +109,8 @@ impl Client {
             if self.poll_alarm(cx).is_ready() {
                 return Poll::Ready(());
             }
-            let has_answered = self.poll_lobby(cx);
-            if !self.poll_streams(cx) && !self.poll_farewells(cx) && !has_answered {
+            let has_answered = self.poll_waiting_streams(cx);
+            if !self.poll_streams(cx) && !self.poll_ending_streams(cx) && !has_answered {
                 return match self.connection {
                     None if self.streams.is_empty() => Poll::Ready(()),
                     _ => Poll::Pending,
@@ -137,35 +142,35 @@ impl Client {
                 outlet.wake();
             }
             if progress {
-                self.pulse.hear();
+                self.keepalive.hear();
             }
             progress
         })
     }
 
     /// Answers the waiting requests when there is room; returns whether there were any.
-    fn poll_lobby(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_waiting_streams(&mut self, cx: &mut Context<'_>) -> bool {
         let node = &self.door.node;
         let can_be_answered = || {
             let messaging = node.messaging();
             let connections_max = messaging.limits().connections_max;
             messaging.is_draining() || messaging.connection_count() < connections_max
         };
-        let Poll::Ready(waiting) = self.lobby.poll(cx, can_be_answered) else {
+        let Poll::Ready(waiting) = self.waiting.poll(cx, can_be_answered) else {
             return false;
         };
-        for Waiting { request, respond } in waiting {
+        for WaitingStream { request, respond } in waiting {
             self.open(request, respond);
         }
         true
     }
 
-    /// Returns whether any of them has ended.
-    fn poll_farewells(&mut self, cx: &mut Context<'_>) -> bool {
-        let (before, random) = (self.farewells.len(), &self.door.exchange.random);
-        self.farewells
-            .retain_mut(|farewell| farewell.poll(cx, random).is_pending());
-        self.farewells.len() < before
+    /// Drives the streams that are to end; returns whether one has ended.
+    fn poll_ending_streams(&mut self, cx: &mut Context<'_>) -> bool {
+        let (before, random) = (self.ending.len(), &self.door.exchange.random);
+        self.ending
+            .retain_mut(|stream| stream.poll(cx, random).is_pending());
+        self.ending.len() < before
     }
 
     fn open(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
@@ -198,14 +203,14 @@ impl Client {
     ) {
         if let Refusal::TooMany(_) = refusal {
             self.door.refusals.log_waiting(&self.remote, refusal);
-            return self.lobby.push(Waiting { request, respond });
+            return self.waiting.push(WaitingStream { request, respond });
         }
         if let Ok(send) = respond.send_response(status::accepted(), false) {
             let options = &self.door.options;
             let alarm = tokio::time::sleep(options.negotiation_timeout);
             let size_max = options.message_size_max;
-            let farewell = Farewell::new(request.into_body(), send, size_max, alarm);
-            self.farewells.push(farewell);
+            let stream = EndingStream::new(request.into_body(), send, size_max, alarm);
+            self.ending.push(stream);
         }
     }
 
@@ -236,33 +241,33 @@ impl Client {
             return Poll::Pending;
         }
         if let Some(ping) = &mut self.ping
-            && self.pulse.is_asked()
+            && self.keepalive.is_asked()
             && let Poll::Ready(Ok(_)) = ping.poll_pong(cx)
         {
-            self.pulse.answer();
+            self.keepalive.answer();
         }
-        while self.pulse.poll(cx).is_ready() {
+        while self.keepalive.poll(cx).is_ready() {
             let options = &self.door.options;
             let is_linked = self.streams.iter().any(Stream::is_linked);
             let interval = match is_linked {
                 true => options.keepalive,
                 false => options.negotiation_timeout,
             };
-            if self.pulse.rest(Instant::now(), interval) {
+            if self.keepalive.rest(Instant::now(), interval) {
                 continue;
             }
-            if !is_linked && self.lobby.is_empty() {
+            if !is_linked && self.waiting.is_empty() {
                 if self.streams.is_empty() {
                     return Poll::Ready(());
                 }
-            } else if self.pulse.is_asked() {
+            } else if self.keepalive.is_asked() {
                 self.door.node.counters().count(Counter::Silent);
                 tracing::info!(remote = %self.remote, "SLIM connection closed: silent");
                 return Poll::Ready(());
             } else if let Some(ping) = &mut self.ping
                 && ping.send_ping(Ping::opaque()).is_ok()
             {
-                self.pulse.ask();
+                self.keepalive.ask();
             }
         }
         Poll::Pending

@@ -5,7 +5,7 @@
 //! prefix of five bytes and a final status, so the listener speaks HTTP/2 itself: a server
 //! framework's codec would end the stream at a message that is too large, and needs three tasks
 //! where one is enough. Clients that cannot speak HTTP/2 use WebSocket, on the same port, with
-//! other framing and the same `Party`.
+//! other framing and the same `ClientLink`.
 //!
 //! The exchange has its own table: names are hashes here, and any number of applications may hold
 //! one instance. Connections are connections of the node like all others: counted, limited, listed,
@@ -14,23 +14,23 @@
 mod accept;
 mod admission;
 mod client;
+mod client_link;
+mod ending_stream;
 mod exchange;
-mod farewell;
+mod handshake_error;
 mod io;
 mod jwt;
+mod keepalive;
 mod listener;
-mod lobby;
 mod metrics;
 mod outlet;
-mod party;
 mod pressure;
-mod pulse;
 mod refusals;
 mod scope;
 mod status;
-mod strange;
 mod stream;
 mod transport;
+mod waiting_streams;
 mod websocket;
 
 pub use accept::Listeners;

@@ -1,4 +1,4 @@
-//! A gRPC stream over HTTP/2: the messages of a [`Party`].
+//! A gRPC stream over HTTP/2: the messages of a [`ClientLink`].
 
 use std::task::{Context, Poll};
 
@@ -8,9 +8,9 @@ use messaging::Client as _;
 use slim::{Inbox, Item};
 
 use super::admission::Entered;
+use super::client_link::ClientLink;
 use super::exchange::Round;
 use super::listener::Door;
-use super::party::Party;
 use super::status::{Code, Status};
 
 /// The number of pieces that are read before other clients of the thread get their turn.
@@ -18,7 +18,7 @@ const PIECES_PER_ROUND: usize = 16;
 
 /// The state of an open stream.
 pub(super) struct Stream {
-    party: Party,
+    link: ClientLink,
     receive: RecvStream,
     send: SendStream<Bytes>,
     inbox: Inbox,
@@ -34,7 +34,7 @@ impl Stream {
         send: SendStream<Bytes>,
     ) -> Self {
         Self {
-            party: Party::new(door, entered),
+            link: ClientLink::new(door, entered),
             receive,
             send,
             inbox: Inbox::new(door.options.message_size_max),
@@ -44,7 +44,7 @@ impl Stream {
 
     /// Returns whether the link is negotiated.
     pub(super) fn is_linked(&self) -> bool {
-        self.party.is_linked()
+        self.link.is_linked()
     }
 
     /// Reads and writes available data. Returns ready when the stream has ended; `progress` is set
@@ -55,16 +55,16 @@ impl Stream {
         round: &mut Round,
         progress: &mut bool,
     ) -> Poll<()> {
-        self.party.outlet().register(cx);
-        if self.party.poll_time(cx).is_ready() {
+        self.link.outlet().register(cx);
+        if self.link.poll_time(cx).is_ready() {
             self.send.send_reset(Reason::CANCEL);
             return Poll::Ready(());
         }
-        if self.party.outlet().ending().is_none() {
+        if self.link.outlet().ending().is_none() {
             self.read(cx, round, progress);
         }
         let written = self.write(cx, progress);
-        match self.party.outlet().ending() {
+        match self.link.outlet().ending() {
             // A client that accepts no more data may have sent some before.
             None => Poll::Pending,
             Some(_) => written,
@@ -73,7 +73,7 @@ impl Stream {
 
     fn read(&mut self, cx: &mut Context<'_>, round: &mut Round, progress: &mut bool) {
         for _ in 0..PIECES_PER_ROUND {
-            if self.is_over || self.party.is_held(cx) {
+            if self.is_over || self.link.is_held(cx) {
                 return;
             }
             match self.receive.poll_data(cx) {
@@ -83,13 +83,13 @@ impl Stream {
                     // An error means that the stream has ended, which needs no window.
                     let _ = self.receive.flow_control().release_capacity(piece.len());
                     if let Err(status) = self.take_in(piece, round) {
-                        self.party.outlet().end(status);
+                        self.link.outlet().end(status);
                         return;
                     }
                 }
                 Poll::Ready(Some(Err(_)) | None) => {
                     self.is_over = true;
-                    self.party.outlet().end(Status::new(Code::Ok, ""));
+                    self.link.outlet().end(Status::new(Code::Ok, ""));
                 }
             }
         }
@@ -102,15 +102,15 @@ impl Stream {
             let item = self.inbox.pull();
             match item.map_err(|error| Status::new(Code::Unimplemented, error.to_string()))? {
                 None => return Ok(()),
-                Some(Item::Message(message)) => self.party.take(message, round)?,
-                Some(Item::Oversize(size)) => self.party.skip(size.into()),
+                Some(Item::Message(message)) => self.link.take(message, round)?,
+                Some(Item::Oversize(size)) => self.link.skip(size.into()),
             }
         }
     }
 
     /// Returns ready when nothing more can be sent.
     fn write(&mut self, cx: &mut Context<'_>, progress: &mut bool) -> Poll<()> {
-        let outlet = self.party.outlet();
+        let outlet = self.link.outlet();
         while outlet.queued_size() > 0 {
             if self.send.capacity() == 0 {
                 self.send.reserve_capacity(outlet.queued_size());

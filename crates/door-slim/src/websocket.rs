@@ -15,13 +15,13 @@ use slim::websocket::{Event, Frames, Opcode, Violation};
 use tokio::time::Instant;
 
 use super::admission::Entered;
+use super::client_link::ClientLink;
 use super::exchange::Round;
+use super::handshake_error::HandshakeError;
 use super::io::Io;
+use super::keepalive::Keepalive;
 use super::listener::Door;
-use super::party::Party;
-use super::pulse::Pulse;
 use super::status::{Code, Status};
-use super::strange::Strange;
 
 /// The number of rounds before other clients of the thread get their turn.
 const ROUNDS_PER_POLL: usize = 8;
@@ -30,7 +30,12 @@ const ROUNDS_PER_POLL: usize = 8;
 const PING_SIZE: usize = 2;
 
 /// Serves a connection to its end, from its HTTP request on.
-pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Result<(), Strange> {
+pub(super) async fn serve(
+    door: &Door,
+    io: Io,
+    remote: &str,
+    by: Instant,
+) -> Result<(), HandshakeError> {
     if let Some((entered, io)) = upgrade::answer(door, io, remote, by).await? {
         let mut socket = Box::new(Socket::new(door, entered, io, remote));
         poll_fn(|cx| socket.poll(cx)).await;
@@ -41,10 +46,10 @@ pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Res
 struct Socket {
     door: Door,
     remote: String,
-    party: Party,
+    link: ClientLink,
     io: Io,
     frames: Frames,
-    pulse: Pulse,
+    keepalive: Keepalive,
     /// The bytes that are being sent.
     outgoing: Bytes,
     /// The client sends no more, or nothing that is read.
@@ -65,10 +70,10 @@ enum Closing {
 impl Socket {
     fn new(door: &Door, entered: Entered, io: Io, remote: &str) -> Self {
         Self {
-            party: Party::new(door, entered),
+            link: ClientLink::new(door, entered),
             io,
             frames: Frames::new(door.options.message_size_max),
-            pulse: Pulse::new(door.options.keepalive),
+            keepalive: Keepalive::new(door.options.keepalive),
             outgoing: Bytes::new(),
             is_over: false,
             closing: Closing::Open,
@@ -79,8 +84,8 @@ impl Socket {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..ROUNDS_PER_POLL {
-            self.party.outlet().register(cx);
-            if self.party.poll_time(cx).is_ready() || self.poll_pulse(cx).is_ready() {
+            self.link.outlet().register(cx);
+            if self.link.poll_time(cx).is_ready() || self.poll_keepalive(cx).is_ready() {
                 return Poll::Ready(());
             }
             let has_read = self.read(cx);
@@ -91,7 +96,7 @@ impl Socket {
             if !has_read {
                 return Poll::Pending;
             }
-            self.pulse.hear();
+            self.keepalive.hear();
         }
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -99,10 +104,10 @@ impl Socket {
 
     /// Reads; returns whether bytes arrived.
     fn read(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.is_over || self.party.is_held(cx) {
+        if self.is_over || self.link.is_held(cx) {
             return false;
         }
-        let is_ending = self.party.outlet().ending().is_some();
+        let is_ending = self.link.outlet().ending().is_some();
         let frames = &mut self.frames;
         // Data after the end is only read to find the end of the connection.
         let arrived = self.io.poll_arrived(cx, |bytes| {
@@ -115,7 +120,7 @@ impl Socket {
             Poll::Ready(true) => {}
             Poll::Ready(false) => {
                 self.is_over = true;
-                self.party.outlet().end(Status::new(Code::Ok, ""));
+                self.link.outlet().end(Status::new(Code::Ok, ""));
             }
         }
         Round::with(|round| {
@@ -124,7 +129,7 @@ impl Socket {
                     Violation::Text => Code::Unimplemented,
                     _ => Code::InvalidArgument,
                 };
-                self.party
+                self.link
                     .violation(Status::new(code, violation.to_string()));
             }
             for outlet in round.dirty.drain(..) {
@@ -135,21 +140,21 @@ impl Socket {
     }
 
     fn take_in(&mut self, round: &mut Round) -> Result<(), Violation> {
-        while self.party.outlet().ending().is_none()
+        while self.link.outlet().ending().is_none()
             && let Some(event) = self.frames.pull()?
         {
             match event {
                 Event::Message(message) => {
-                    if let Err(status) = self.party.take(message, round) {
-                        self.party.outlet().end(status);
+                    if let Err(status) = self.link.take(message, round) {
+                        self.link.outlet().end(status);
                     }
                 }
-                Event::Oversize(size) => self.party.skip(size),
+                Event::Oversize(size) => self.link.skip(size),
                 Event::Ping(payload) => {
-                    self.party.outlet().put_control(Opcode::Pong, &payload);
+                    self.link.outlet().put_control(Opcode::Pong, &payload);
                 }
-                Event::Pong => self.pulse.answer(),
-                Event::Close => self.party.outlet().end(Status::new(Code::Ok, "")),
+                Event::Pong => self.keepalive.answer(),
+                Event::Close => self.link.outlet().end(Status::new(Code::Ok, "")),
             }
         }
         Ok(())
@@ -165,7 +170,7 @@ impl Socket {
             }
             // Accepted data shows that the client is alive; a ping alone does not.
             if self.outgoing.len() > PING_SIZE {
-                self.pulse.hear();
+                self.keepalive.hear();
             }
         }
         ready!(self.io.poll_sent(cx));
@@ -181,7 +186,7 @@ impl Socket {
         if self.closing != Closing::Open {
             return None;
         }
-        let outlet = self.party.outlet();
+        let outlet = self.link.outlet();
         if let Some(piece) = outlet.take() {
             return Some(piece);
         }
@@ -195,21 +200,21 @@ impl Socket {
     }
 
     /// Returns ready when the client is gone.
-    fn poll_pulse(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.pulse.poll(cx).is_ready() {
+    fn poll_keepalive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.keepalive.poll(cx).is_ready() {
             let keepalive = self.door.options.keepalive;
-            let is_heard = self.pulse.rest(Instant::now(), keepalive);
-            let is_ending = self.party.outlet().ending().is_some();
-            if is_heard || is_ending || !self.party.is_linked() {
+            let is_heard = self.keepalive.rest(Instant::now(), keepalive);
+            let is_ending = self.link.outlet().ending().is_some();
+            if is_heard || is_ending || !self.link.is_linked() {
                 continue;
             }
-            if self.pulse.is_asked() {
+            if self.keepalive.is_asked() {
                 self.door.node.counters().count(Counter::Silent);
                 tracing::info!(remote = %self.remote, "SLIM connection closed: silent");
                 return Poll::Ready(());
             }
-            self.party.outlet().put_control(Opcode::Ping, &[]);
-            self.pulse.ask();
+            self.link.outlet().put_control(Opcode::Ping, &[]);
+            self.keepalive.ask();
         }
         Poll::Pending
     }

@@ -6,8 +6,8 @@
 //! acknowledged, and visible to readers, when the journal reports it durable. Readers get the
 //! journal's bytes: data in memory is returned at once, data on disk is read on another thread.
 //!
-//! Pending results are futures ([`Pending`](platform::Pending), [`Durable`](platform::Durable), [`Fetching`]) that may be dropped at any
-//! time. Timeouts are driven by [`Topics::sweep`].
+//! Pending results are futures ([`Pending`](platform::Pending), [`Durable`](platform::Durable),
+//! [`Fetching`]) that may be dropped at any time. Timeouts are driven by [`Topics::sweep`].
 //!
 //! Invariants: *acknowledged data survives any stop; readers see durable data only; a request that
 //! is answered with an error appended nothing.* In a topic with `telpher.durability=memory`,

@@ -23,10 +23,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::{Credentials, Denied, Entered, enter, is_open};
+use crate::handshake_error::HandshakeError;
 use crate::io::Io;
 use crate::listener::Door;
 use crate::outlet::Framing;
-use crate::strange::Strange;
 
 const HEAD_SIZE_MAX: usize = 16 << 10;
 
@@ -51,7 +51,7 @@ pub(super) async fn answer(
     io: Io,
     remote: &str,
     by: Instant,
-) -> Result<Option<(Entered, Io)>, Strange> {
+) -> Result<Option<(Entered, Io)>, HandshakeError> {
     let answered = Mutex::new(None);
     let service = service_fn(|request: Request<Incoming>| {
         let (outcome, response) = judge(door, remote, &request);
@@ -72,7 +72,7 @@ pub(super) async fn answer(
         }
         Some(Answered::Refused(status)) => {
             finish(io, by).await;
-            Err(Strange::Refused(status))
+            Err(HandshakeError::Refused(status))
         }
         // A client without a request needs no answer.
         Some(Answered::Denied) | None => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
 /// The keepalive timer of one client.
-pub(super) struct Pulse {
+pub(super) struct Keepalive {
     alarm: Pin<Box<Sleep>>,
     /// A ping was sent and not answered.
     is_asked: bool,
@@ -15,7 +15,7 @@ pub(super) struct Pulse {
     is_heard: bool,
 }
 
-impl Pulse {
+impl Keepalive {
     /// Returns a timer that rings for the first time after `first`.
     pub(super) fn new(first: Duration) -> Self {
         Self {

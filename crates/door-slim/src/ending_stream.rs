@@ -12,12 +12,12 @@ use h2::{Reason, RecvStream, SendStream};
 use slim::{Accepted, Inbox, Item, Message, Random};
 use tokio::time::Sleep;
 
+use super::client_link::NODE_ID;
 use super::outlet::Framing;
-use super::party::NODE_ID;
 use super::status::{Code, Status};
 
 /// A stream that ends after its negotiation.
-pub(super) struct Farewell {
+pub(super) struct EndingStream {
     receive: RecvStream,
     send: SendStream<Bytes>,
     inbox: Inbox,
@@ -25,7 +25,7 @@ pub(super) struct Farewell {
     alarm: Pin<Box<Sleep>>,
 }
 
-impl Farewell {
+impl EndingStream {
     pub(super) fn new(
         receive: RecvStream,
         send: SendStream<Bytes>,

@@ -4,7 +4,7 @@ use tokio::time::error::Elapsed;
 
 /// The reason why a connection is not served.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Strange {
+pub(super) enum HandshakeError {
     #[error("no HTTP request arrived in time")]
     Late(#[from] Elapsed),
     #[error("not HTTP/2: {0}")]

@@ -29,7 +29,7 @@ use super::status::{Code, Status};
 pub(super) const NODE_ID: &str = "telpher";
 
 /// The link of one client, for gRPC and WebSocket.
-pub(super) struct Party {
+pub(super) struct ClientLink {
     door: Door,
     /// Its connection to the node; the number of the connection is its key in the table.
     connection: Connection,
@@ -57,7 +57,7 @@ enum Stage {
     Ending(Pin<Box<Sleep>>),
 }
 
-impl Party {
+impl ClientLink {
     pub(super) fn new(door: &Door, entered: Entered) -> Self {
         let Entered {
             connection,
@@ -346,7 +346,7 @@ impl Party {
     }
 }
 
-impl Drop for Party {
+impl Drop for ClientLink {
     fn drop(&mut self) {
         self.door.exchange.remove(self.connection.id().0);
     }

@@ -18,21 +18,21 @@ use tokio::time::{Instant, Sleep};
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A request that was not answered.
-pub(super) struct Waiting {
+pub(super) struct WaitingStream {
     pub(super) request: Request<RecvStream>,
     pub(super) respond: SendResponse<Bytes>,
 }
 
 /// The waiting requests.
 #[derive(Default)]
-pub(super) struct Lobby {
-    waiting: Vec<Waiting>,
+pub(super) struct WaitingStreams {
+    waiting: Vec<WaitingStream>,
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
-impl Lobby {
+impl WaitingStreams {
     /// Adds a request.
-    pub(super) fn push(&mut self, waiting: Waiting) {
+    pub(super) fn push(&mut self, waiting: WaitingStream) {
         self.waiting.push(waiting);
     }
 
@@ -46,8 +46,8 @@ impl Lobby {
         &mut self,
         cx: &mut Context<'_>,
         can_be_answered: impl Fn() -> bool,
-    ) -> Poll<Vec<Waiting>> {
-        let is_there = |it: &mut Waiting| it.respond.poll_reset(cx).is_pending();
+    ) -> Poll<Vec<WaitingStream>> {
+        let is_there = |it: &mut WaitingStream| it.respond.poll_reset(cx).is_pending();
         self.waiting.retain_mut(is_there);
         if self.waiting.is_empty() {
             self.alarm = None;
