@@ -28,4 +28,4 @@ pub use problem_document::ProblemDocument;
 pub use query::query;
 pub use routes::{Peer, Routes};
 pub use shared::Shared;
-pub use work::{listed, off_thread};
+pub use work::{listed, off_thread, within_write_limit};

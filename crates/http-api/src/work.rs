@@ -1,4 +1,6 @@
-//! Work off the threads that serve connections.
+//! Work off the threads that serve connections, and the time limit of writes.
+
+use std::time::Duration;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -6,6 +8,24 @@ use model::ErrorCode;
 use serde::Serialize;
 
 use crate::problem::Problem;
+
+/// Longest time that an answer waits for a write to be on disk.
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
+
+/// Waits for the outcome of a write, at most 30 seconds; then it is `unconfirmed`.
+pub async fn within_write_limit<T>(
+    outcome: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    match tokio::time::timeout(WRITE_LIMIT, outcome).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            let limit = WRITE_LIMIT.as_secs();
+            let detail =
+                format!("the write was not on disk after {limit} s; it may or may not take effect");
+            Err(Problem::of(ErrorCode::Unconfirmed, detail))
+        }
+    }
+}
 
 /// Collects a list of any length and serializes it off the threads that serve connections.
 pub async fn listed<T: Serialize>(

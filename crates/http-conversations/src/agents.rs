@@ -13,14 +13,14 @@ use http_api::Client;
 use http_api::Problem;
 use http_api::body;
 use http_api::time::push_rfc3339;
-use http_api::{Shared, off_thread};
+use http_api::{Shared, off_thread, within_write_limit};
 use model::{ErrorCode, Name};
 use platform::Pending;
 use serde::Serialize;
 use utoipa::ToSchema;
 use webhooks::{AgentView, DeadView, WebhookError, WebhookTarget, Webhooks};
 
-use super::append::{json, json_bytes, within_limit};
+use super::append::{json, json_bytes};
 use super::list::InNamespace;
 use super::outgoing::{push, push_json, push_member};
 use super::place::{Conversation, params};
@@ -221,7 +221,7 @@ pub(super) async fn put(
         move || put_document(of(&shared)?, &name, document)
     };
     let pending = off_thread(putting).await?;
-    let is_new = within_limit(async { pending.await.map_err(problem) }).await?;
+    let is_new = within_write_limit(async { pending.await.map_err(problem) }).await?;
     let status = match is_new {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
@@ -267,7 +267,7 @@ pub(super) async fn delete(
     client.check(&name)?;
     let deleting = move || of(&shared)?.delete(&name).map_err(problem);
     let pending = off_thread(deleting).await?;
-    within_limit(async { pending.await.map_err(problem) }).await?;
+    within_write_limit(async { pending.await.map_err(problem) }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

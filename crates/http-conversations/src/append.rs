@@ -1,13 +1,11 @@
 //! `POST …/messages`: appends messages.
 
-use std::time::Duration;
-
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use conversation_service::{Appended, Batch, NewMessage, Pending};
-use http_api::{Client, Problem, Shared, body, off_thread};
+use http_api::{Client, Problem, Shared, body, off_thread, within_write_limit};
 use model::{ErrorCode, Name};
 use platform::{Durable, Unconfirmed};
 use serde::{Deserialize, Serialize};
@@ -19,9 +17,6 @@ use super::place::{Conversation, expected, idempotency_key, of};
 
 /// Bytes allowed in a body in addition to the messages: member names, quotes and spaces.
 pub(super) const AROUND: usize = 1 << 20;
-
-/// Longest time that an answer waits for the disk.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// Messages to append, all or none.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -201,22 +196,7 @@ where
         }
         Ok(outcome)
     };
-    within_limit(both).await
-}
-
-/// Waits for the outcome of a write, for a limited time.
-pub(super) async fn within_limit<T>(
-    outcome: impl Future<Output = Result<T, Problem>>,
-) -> Result<T, Problem> {
-    match tokio::time::timeout(ANSWER_LIMIT, outcome).await {
-        Ok(outcome) => outcome,
-        Err(_) => {
-            let limit = ANSWER_LIMIT.as_secs();
-            let detail =
-                format!("the write was not on disk after {limit} s; it may or may not take effect");
-            Err(Problem::of(ErrorCode::Unconfirmed, detail))
-        }
-    }
+    within_write_limit(both).await
 }
 
 /// Returns the `unconfirmed` problem of a quota charge.

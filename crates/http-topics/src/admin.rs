@@ -1,7 +1,6 @@
 //! Topic administration: list, create, show, change and delete.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -14,9 +13,9 @@ use http_api::ProblemDocument;
 use http_api::body::{self, wrong_at};
 use http_api::query;
 use http_api::time::push_rfc3339;
-use http_api::{Shared, listed};
+use http_api::{Shared, listed, within_write_limit};
 use model::ErrorCode;
-use platform::{Pending, Unconfirmed};
+use platform::Pending;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use topic_service::{AdminError, Execution, NewTopic, Topic, TopicRef, Topics};
@@ -30,9 +29,6 @@ const BODY_SIZE_MAX: usize = 64 << 10;
 
 /// Most topics of a list.
 const LIST_MAX: usize = 10_000;
-
-/// Longest time that an answer waits for the disk.
-pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// A new topic.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -315,26 +311,7 @@ fn values<'a>(
 }
 
 async fn answered(pending: Pending<About, AdminError>) -> Result<About, Problem> {
-    on_disk(pending, |error| Refused::from(error).into()).await
-}
-
-/// Waits until a change is on disk, at most [`ANSWER_LIMIT`].
-pub(crate) async fn on_disk<T, E: From<Unconfirmed>>(
-    pending: Pending<T, E>,
-    problem: impl FnOnce(E) -> Problem,
-) -> Result<T, Problem> {
-    match tokio::time::timeout(ANSWER_LIMIT, pending).await {
-        Ok(outcome) => outcome.map_err(problem),
-        Err(_) => Err(late()),
-    }
-}
-
-/// Returns the `unconfirmed` problem of a write that was not on disk within [`ANSWER_LIMIT`].
-pub(super) fn late() -> Problem {
-    let limit = ANSWER_LIMIT.as_secs();
-    let detail =
-        format!("the write was not on disk after {limit} s; it may or may not take effect");
-    Problem::of(ErrorCode::Unconfirmed, detail)
+    within_write_limit(async { Ok(pending.await.map_err(Refused::from)?) }).await
 }
 
 fn detail(topics: &Topics, about: &About) -> Result<TopicDetail, Problem> {

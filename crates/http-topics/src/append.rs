@@ -13,6 +13,7 @@ use http_api::Problem;
 use http_api::ProblemDocument;
 use http_api::Shared;
 use http_api::body::{self, wrong_at};
+use http_api::within_write_limit;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -20,7 +21,6 @@ use topic_service::records::{NewRecord, RecordResult};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 
-use super::admin::{ANSWER_LIMIT, late};
 use super::bytes;
 use super::place::Named;
 
@@ -176,10 +176,7 @@ pub(super) async fn append(
         }
         answer(told)
     };
-    match tokio::time::timeout(ANSWER_LIMIT, both).await {
-        Ok(answer) => answer,
-        Err(_) => Err(late()),
-    }
+    within_write_limit(both).await
 }
 
 fn answer(told: Vec<RecordResult>) -> Result<Response, Problem> {

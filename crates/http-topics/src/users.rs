@@ -19,6 +19,7 @@ use http_api::Problem;
 use http_api::ProblemDocument;
 use http_api::Shared;
 use http_api::body;
+use http_api::within_write_limit;
 use model::ErrorCode;
 use ring::rand::{SecureRandom, SystemRandom};
 use scram::{SALT_SIZE, credential};
@@ -29,7 +30,6 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::admin::on_disk;
 use super::place::of;
 
 /// Largest request body, in bytes.
@@ -166,7 +166,8 @@ async fn change(
     user: &str,
     changes: &[UserChange],
 ) -> Result<StatusCode, Problem> {
-    on_disk(topics.change_user(user, changes), refused).await?;
+    let pending = topics.change_user(user, changes);
+    within_write_limit(async { pending.await.map_err(refused) }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
