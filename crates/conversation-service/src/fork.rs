@@ -25,9 +25,9 @@ const CHUNK: ReadLimit = ReadLimit {
 /// The progress of a copy.
 enum CopyProgress {
     /// The number of the next message to copy.
-    At(u64),
+    Next(u64),
     /// The fork was complete already.
-    Is(Box<Pending<ChangeResult>>),
+    Complete(Box<Pending<ChangeResult>>),
 }
 
 impl Conversations {
@@ -66,8 +66,8 @@ impl Conversations {
             return Err(conversations::Refusal::BeyondHead { head }.into());
         }
         let mut next = match self.begin_copy(new, &change)? {
-            CopyProgress::At(next) => next,
-            CopyProgress::Is(refused) => return Ok(*refused),
+            CopyProgress::Next(next) => next,
+            CopyProgress::Complete(pending) => return Ok(*pending),
         };
         while next <= at_seq {
             let limit = ReadLimit {
@@ -97,10 +97,10 @@ impl Conversations {
             if !is_begun {
                 let pending = self.change_room(new, room, None, change)?;
                 if room.engine.state().lifecycle != Lifecycle::Copying {
-                    return Ok(CopyProgress::Is(Box::new(pending)));
+                    return Ok(CopyProgress::Complete(Box::new(pending)));
                 }
             }
-            Ok(CopyProgress::At(room.engine.head() + 1))
+            Ok(CopyProgress::Next(room.engine.head() + 1))
         })?
     }
 

@@ -58,11 +58,11 @@ impl Conversations {
         loop {
             let slot = self.rooms.slot(name);
             match self.room_at_hand(&slot)? {
-                LoadedSlot::Is(room) => {
+                SlotState::Loaded(room) => {
                     return self.use_room(name, &slot, room, now_ns, then).map(Some);
                 }
-                LoadedSlot::Later => return Ok(None),
-                LoadedSlot::Gone => {}
+                SlotState::OnDisk => return Ok(None),
+                SlotState::Unloaded => {}
             }
         }
     }
@@ -145,12 +145,12 @@ enum Newest {
 }
 
 /// The state of a slot, without reading from the disk.
-enum LoadedSlot<'a> {
-    Is(RoomGuard<'a>),
+enum SlotState<'a> {
+    Loaded(RoomGuard<'a>),
     /// The conversation must be read from the disk.
-    Later,
+    OnDisk,
     /// The slot was unloaded meanwhile.
-    Gone,
+    Unloaded,
 }
 
 impl Rooms {
@@ -175,7 +175,7 @@ impl Rooms {
 }
 
 impl Conversations {
-    fn room_at_hand<'a>(&self, slot: &'a Arc<Slot>) -> Result<LoadedSlot<'a>, ConversationError> {
+    fn room_at_hand<'a>(&self, slot: &'a Arc<Slot>) -> Result<SlotState<'a>, ConversationError> {
         let mut stage = slot.stage.lock();
         match &*stage {
             Stage::Loaded(_) => {}
@@ -184,15 +184,15 @@ impl Conversations {
                     *stage = Stage::Loaded(Box::new(room));
                     self.platform.need_sweep();
                 }
-                None => return Ok(LoadedSlot::Later),
+                None => return Ok(SlotState::OnDisk),
             },
             Stage::Gone => {
                 drop(stage);
                 self.rooms.forget(slot);
-                return Ok(LoadedSlot::Gone);
+                return Ok(SlotState::Unloaded);
             }
         }
-        Ok(loaded(stage).map_or(LoadedSlot::Gone, LoadedSlot::Is))
+        Ok(loaded(stage).map_or(SlotState::Unloaded, SlotState::Loaded))
     }
 
     /// Reads a conversation that is not loaded, without any lock. A slot that is still new

@@ -20,7 +20,7 @@ impl Turn<'_> {
     /// what must be on disk before the operation is answered. Without a limit on any of the costs,
     /// this costs one atomic read.
     fn admit(&mut self, costs: &[Cost]) -> Result<Option<Durable>, Throttled> {
-        let quotas = self.messaging.quotas.quotas();
+        let quotas = self.messaging.quotas();
         let is_counted = quotas.is_at_doors() && costs.iter().any(|(_, count)| *count > 0);
         if !is_counted {
             return Ok(None);
@@ -40,7 +40,7 @@ impl Turn<'_> {
     /// nothing and is never refused: views and administration must work for a client that is over
     /// its limit.
     pub(crate) fn admit_send(&mut self, route: &Route) -> Result<Option<Durable>, Throttled> {
-        match self.messaging.quotas.quotas().is_at_doors() && !route.is_to_node() {
+        match self.messaging.quotas().is_at_doors() && !route.is_to_node() {
             true => self.admit(&[(Unit::SENDS, 1)]),
             false => Ok(None),
         }
@@ -51,7 +51,7 @@ impl Turn<'_> {
         &mut self,
         route: &Route,
     ) -> Result<(Option<Arc<InFlight>>, Option<Durable>), Throttled> {
-        let quotas = self.messaging.quotas.quotas();
+        let quotas = self.messaging.quotas();
         if !quotas.is_at_doors() || route.is_to_node() {
             return Ok((None, None));
         }
@@ -68,7 +68,7 @@ impl Connection {
 
     /// Returns the halt of the client, if any.
     pub fn halted(&self) -> Option<HaltNotice> {
-        let quotas = self.messaging.quotas.quotas();
+        let quotas = self.messaging.quotas();
         quotas.halt_of(self.peer.charged.principal())
     }
 
@@ -76,14 +76,14 @@ impl Connection {
     /// itself, the bytes are charged anyway and the client must pause. Fails if the client is
     /// halted, or if the spent credit does not refill.
     pub fn charge_bytes(&self, bytes: u64) -> Result<ChargeReceipt, Throttled> {
-        let quotas = self.messaging.quotas.quotas();
+        let quotas = self.messaging.quotas();
         let costs = [(Unit::APPENDED_BYTES, bytes)];
         self.peer.charged.charge(quotas, &costs)
     }
 
     /// Like [`Connection::charge_bytes`], for messages that the client sends.
     pub fn charge_sends(&self, count: u64) -> Result<ChargeReceipt, Throttled> {
-        let quotas = self.messaging.quotas.quotas();
+        let quotas = self.messaging.quotas();
         self.peer.charged.charge(quotas, &[(Unit::SENDS, count)])
     }
 }

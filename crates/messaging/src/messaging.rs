@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use mailbox::Again;
 use model::{ErrorCode, Failure, limits};
 use platform::Platform;
-use quota_service::QuotaService;
+use quota_service::{QuotaService, Quotas};
 use routing::ConnectionId;
 use store::Store;
 
@@ -101,6 +101,12 @@ impl Messaging {
     /// Returns the limits of connections.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Returns the quotas that clients are charged by.
+    #[inline]
+    pub(crate) fn quotas(&self) -> Quotas<'_> {
+        self.quotas.quotas()
     }
 
     /// Returns the mailboxes; `None` for a node without storage.

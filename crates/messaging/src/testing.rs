@@ -80,7 +80,7 @@ impl World {
 
     /// Returns the quotas.
     pub(crate) fn quotas(&self) -> Quotas<'_> {
-        self.messaging.quotas.quotas()
+        self.messaging.quotas()
     }
 
     /// Returns the value of a counter.

@@ -37,13 +37,12 @@ pub(super) fn all() -> impl Iterator<Item = &'static Mutant> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
+    use crate::tree;
 
     #[test]
     fn every_edit_fits_the_source_in_one_place() {
-        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let crates = tree::root().unwrap().join("crates");
         for mutant in all() {
             let source = crates.join(mutant.subject.folder).join("src");
             for edit in mutant.edits {
@@ -56,11 +55,11 @@ mod tests {
 
     #[test]
     fn every_proof_is_a_test_of_its_crate() {
-        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let crates = tree::root().unwrap().join("crates");
         for mutant in all() {
             let (module, test) = mutant.proof.rsplit_once("::").unwrap();
             let file = format!("{}.rs", module.rsplit("::").next().unwrap());
-            let is_there = crate::tree::files(&crates.join(mutant.subject.folder))
+            let is_there = tree::files(&crates.join(mutant.subject.folder))
                 .unwrap()
                 .iter()
                 .filter(|path| path.file_name().is_some_and(|name| *name == *file))
