@@ -20,8 +20,8 @@ use crate::service::{QuotaService, Quotas};
 
 /// A waiting take. Dropping it ends the wait.
 ///
-/// It is not a [`platform::Pending`]: polling it needs the caller's [`Desk`] and returns the time of
-/// the next attempt, because the listener has the timer; and it owns a place in a queue.
+/// A [`platform::Pending`] would not do: polling needs the caller's [`Desk`] and returns the time of
+/// the next attempt, because the listener has the timer; and a waiting take owns a place in a queue.
 pub struct WaitingTake {
     pub(super) service: Arc<QuotaService>,
     name: Box<str>,

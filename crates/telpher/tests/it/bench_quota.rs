@@ -139,8 +139,8 @@ fn scheduled_and_closed_loads_are_separate_cases() {
     let results = Results::from_bytes(ended.stdout.as_bytes()).unwrap();
     assert!(results.cases[0].summary.pooled.response.is_none());
 
-    let nobody = run(&place, "http://127.0.0.1:1", "--duration 200ms");
-    nobody.expect(1).shows_error("cannot", "benchmark");
+    let refused = run(&place, "http://127.0.0.1:1", "--duration 200ms");
+    refused.expect(1).shows_error("cannot", "benchmark");
 }
 
 /// Runs the benchmark against nodes that it starts, and returns its results.

@@ -74,9 +74,9 @@ pub struct RecordResult {
 
 /// A pending append of records: a future, or polled.
 ///
-/// It is not a [`platform::Pending`]: that waits for two tickets at most and has one outcome, while
-/// the batches of an append are in several shards and each succeeds or fails by itself. As steps of
-/// a `Pending`, each append would allocate once more.
+/// A [`platform::Pending`] waits for two tickets at most and has one outcome, while the batches of an
+/// append are in several shards and each succeeds or fails by itself. As steps of a `Pending`, each
+/// append would allocate once more.
 #[must_use = "poll it before reporting any result"]
 #[derive(Debug)]
 pub struct Appending {

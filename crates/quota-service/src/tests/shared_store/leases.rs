@@ -60,7 +60,7 @@ fn concurrent_takes_share_one_lease_request() {
             }
             None => true,
         });
-        assert!(remaining.len() < before, "nobody goes on");
+        assert!(remaining.len() < before, "no waiting take was decided");
     }
     assert_eq!(store.lease_count() - leases, 1);
 }
