@@ -6,10 +6,11 @@
 use std::collections::VecDeque;
 use std::io;
 
-use contract::{Failure, Histogram, Load, Outcome, SILENCE_SECONDS_MAX};
+use contract::{
+    Failure, HEADER_SIZE, Header, Histogram, Inbox, Load, Outcome, SILENCE_SECONDS_MAX,
+};
 
 use crate::echo::CHUNK_SIZE;
-use crate::frame::{HEADER_SIZE, Header, Inbox};
 use crate::socket::Socket;
 
 /// How thoroughly a reply is checked.

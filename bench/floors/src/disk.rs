@@ -11,11 +11,9 @@ use std::thread;
 use std::time::Duration;
 
 use contract::{
-    Failure, Flags, Histogram, Outcome, Report, Tally, limit, monotonic_ns, pin,
-    remove_when_stopped,
+    Failure, Flags, Histogram, Outcome, Report, Tally, ZeroedFile, limit, monotonic_ns, pin,
+    remove_when_stopped, take_place,
 };
-
-use crate::zeroed::{ZeroedFile, take_place};
 
 /// Measures and prints the result.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {

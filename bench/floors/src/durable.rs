@@ -8,20 +8,19 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
-use contract::{Failure, Flags, Outcome, Serve, announce, end_with_input, end_with_signal};
+use contract::{
+    Failure, Flags, Inbox, Outcome, Serve, ZeroedFile, announce, end_with_input, end_with_signal,
+    take_place,
+};
 
 use crate::echo::CHUNK_SIZE;
-use crate::frame::Inbox;
+use crate::group::{Group, Queue, answer};
 use crate::poll::{Poll, Ready};
 use crate::socket::{Listener, Socket};
-use crate::zeroed::{ZeroedFile, take_place};
 
-/// Queued bytes from which on the sockets are left unread.
-const QUEUE_SIZE_MAX: usize = 32 << 20;
 /// The key of the listener in the poll; connections count from 1.
 const LISTENER: usize = 0;
 
@@ -56,82 +55,6 @@ pub(crate) fn serve(mut flags: Flags) -> Outcome<()> {
     outcome
 }
 
-/// Frames that will share a sync, and whose they are.
-#[derive(Default)]
-struct Group {
-    bytes: Vec<u8>,
-    /// Runs of bytes in order: the connection, its key, and how many bytes.
-    runs: Vec<(Arc<Socket>, usize, usize)>,
-}
-
-impl Group {
-    fn push(&mut self, socket: &Arc<Socket>, key: usize, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-        match self.runs.last_mut() {
-            Some((_, last, size)) if *last == key => *size += bytes.len(),
-            _ => self.runs.push((socket.clone(), key, bytes.len())),
-        }
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.runs.clear();
-    }
-}
-
-/// What is read and not yet on disk.
-#[derive(Default)]
-struct Queue {
-    group: Mutex<Group>,
-    filled: Condvar,
-    emptied: Condvar,
-}
-
-impl Queue {
-    /// Appends a turn's frames; waits while too many are queued.
-    fn put(&self, turn: &mut Group) {
-        let mut group = self.lock();
-        while group.bytes.len() > QUEUE_SIZE_MAX {
-            group = self
-                .emptied
-                .wait(group)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        let was_empty = group.bytes.is_empty();
-        if was_empty {
-            mem::swap(&mut *group, turn);
-        } else {
-            group.bytes.extend_from_slice(&turn.bytes);
-            group.runs.append(&mut turn.runs);
-        }
-        drop(group);
-        turn.clear();
-        if was_empty {
-            self.filled.notify_one();
-        }
-    }
-
-    /// Takes everything into `taken`, which is empty; waits while there is nothing.
-    fn take(&self, taken: &mut Group) {
-        let mut group = self.lock();
-        while group.bytes.is_empty() {
-            group = self
-                .filled
-                .wait(group)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        mem::swap(&mut *group, taken);
-        drop(group);
-        if taken.bytes.len() > QUEUE_SIZE_MAX {
-            self.emptied.notify_one();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Group> {
-        self.group.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Where the frames of a turn go.
 enum Sink {
     /// To the writer thread.
@@ -157,7 +80,7 @@ fn read(listener: &Listener, mut sink: Sink) -> io::Result<()> {
                 poll.add(socket.fd(), key)?;
                 connections.insert(key, (Arc::new(socket), Inbox::new(CHUNK_SIZE)));
             } else if let Some((socket, inbox)) = connections.get_mut(&ready)
-                && receive(socket, ready, inbox, &mut turn).is_err()
+                && turn.receive(socket, ready, inbox).is_err()
             {
                 connections.remove(&ready);
             }
@@ -170,25 +93,6 @@ fn read(listener: &Listener, mut sink: Sink) -> io::Result<()> {
             Sink::Here(writer) => writer.write(&mut turn),
         }
     }
-}
-
-/// Reads once and queues the complete frames.
-fn receive(
-    socket: &Arc<Socket>,
-    key: usize,
-    inbox: &mut Inbox,
-    turn: &mut Group,
-) -> io::Result<()> {
-    match socket.read(inbox.space())? {
-        0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-        size => inbox.advance(size),
-    }
-    let complete = inbox.complete().map_err(|_| io::ErrorKind::InvalidData)?;
-    if complete > 0 {
-        turn.push(socket, key, &inbox.bytes()[..complete]);
-        inbox.consume(complete);
-    }
-    Ok(())
 }
 
 /// Appends, syncs and answers.
@@ -221,28 +125,5 @@ impl Writer {
         }
         answer(group, &mut self.gathered);
         group.clear();
-    }
-}
-
-/// Echoes the group: one write for all the bytes of a connection, in their order.
-fn answer(group: &Group, gathered: &mut Vec<u8>) {
-    let mut offset = 0;
-    let mut runs: Vec<(&Arc<Socket>, usize, &[u8])> = Vec::with_capacity(group.runs.len());
-    for (socket, key, size) in &group.runs {
-        runs.push((socket, *key, &group.bytes[offset..offset + size]));
-        offset += size;
-    }
-    runs.sort_by_key(|(_, key, _)| *key);
-    for runs in runs.chunk_by(|(_, left, _), (_, right, _)| left == right) {
-        // A connection that cannot be written to has ended; the reader will notice.
-        let _ = match runs {
-            [(socket, _, bytes)] => socket.write_all(bytes),
-            _ => {
-                gathered.clear();
-                runs.iter()
-                    .for_each(|(_, _, bytes)| gathered.extend_from_slice(bytes));
-                runs[0].0.write_all(gathered)
-            }
-        };
     }
 }

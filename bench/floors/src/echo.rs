@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::frame::Inbox;
+use contract::Inbox;
+
 use crate::socket::Socket;
 
 /// Bytes that one read takes at most, unless a single frame is longer.

@@ -7,14 +7,14 @@ mod client;
 mod disk;
 mod durable;
 mod echo;
-mod frame;
+mod group;
 mod http;
 mod load;
 mod poll;
+mod quorum;
 mod serve;
 mod socket;
 mod stream;
-mod zeroed;
 
 use std::env;
 use std::io::{self, Write};
@@ -28,6 +28,9 @@ floors echo load --connect ADDR --mode MODE (--seconds S | --requests N) [--in-f
                  [--warmup-seconds W] [--connections C] [--threads T] [--cpu N]
 floors durable-echo serve --listen ADDR --dir D [--file-mib M] [--threads 1|2] [--cpu N]
 floors durable-echo load   (as echo load)
+floors quorum serve --listen ADDR --dir D [--file-mib M] [--follower-threads 1|2] [--ahead N]
+                    [--counts FILE] [--cpu N]
+floors quorum load   (as echo load)
 floors http serve --listen ADDR [--cpu N]
 floors stream serve --listen ADDR [--cpu N]
 floors stream load --connect ADDR --mode MODE --seconds S [--size B] [--warmup-seconds W] [--cpu N]
@@ -59,6 +62,9 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["echo", "load"] => load::run("echo-floor", load::Threads::PerConnection, flags()?),
         ["durable-echo", "serve"] => durable::serve(flags()?),
         ["durable-echo", "load"] => load::run("durable-echo-floor", load::Threads::One, flags()?),
+        ["quorum", "serve"] => quorum::serve(flags()?),
+        ["quorum", "follow"] => quorum::follow(flags()?),
+        ["quorum", "load"] => load::run("quorum-floor", load::Threads::One, flags()?),
         ["http", "serve"] => serve::run(http::answer, flags()?),
         ["stream", "serve"] => serve::run(stream::answer, flags()?),
         ["stream", "load"] => stream::load(flags()?),

@@ -20,22 +20,28 @@ pub fn end_with_parent(files: Vec<PathBuf>) {
 /// The part of [`end_with_parent`] for a server that first has something to do that takes time:
 /// before any other thread starts.
 pub fn end_with_signal(files: Vec<PathBuf>) {
-    on_signal(move || end(&files, 0));
+    end_with_signal_after(files, || ());
+}
+
+/// As [`end_with_signal`], with something to do first.
+pub fn end_with_signal_after(files: Vec<PathBuf>, first: impl FnOnce() + Send + 'static) {
+    on_signal(move || {
+        first();
+        end(&files, 0)
+    });
 }
 
 /// The other part: when that is done.
 pub fn end_with_input(files: Vec<PathBuf>) {
+    end_with_input_after(files, || ());
+}
+
+/// As [`end_with_input`], with something to do first.
+pub fn end_with_input_after(files: Vec<PathBuf>, first: impl FnOnce() + Send + 'static) {
     thread::spawn(move || {
-        let mut ignored = [0; 4096];
-        let mut stdin = io::stdin().lock();
-        loop {
-            match stdin.read(&mut ignored) {
-                Ok(0) => end(&files, 0),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => end(&files, 0),
-            }
-        }
+        wait_for_end(&mut io::stdin().lock());
+        first();
+        end(&files, 0)
     });
 }
 
@@ -63,6 +69,19 @@ pub fn announce(address: &impl std::fmt::Display) -> Outcome<()> {
     writeln!(out, "READY {address}")
         .and_then(|()| out.flush())
         .map_err(|error| Failure::run(format!("stdout: {error}"), "keep stdout open"))
+}
+
+/// Reads and ignores what comes until the input ends or fails.
+fn wait_for_end(input: &mut impl Read) {
+    let mut ignored = [0; 4096];
+    loop {
+        match input.read(&mut ignored) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
 }
 
 fn end(files: &[PathBuf], code: i32) -> ! {

@@ -10,26 +10,35 @@
 //! system that is measured against these programs.
 
 mod address;
+mod children;
 mod clock;
+mod counts;
 mod failure;
 mod flags;
+mod frame;
 mod histogram;
 mod lifetime;
 mod options;
 mod report;
 mod tally;
+mod zeroed;
 
 pub use address::Address;
+pub use children::Children;
 pub use clock::{monotonic_ns, pin, process_cpu_ns};
+pub use counts::Counts;
 pub use failure::{Failure, Outcome};
 pub use flags::Flags;
+pub use frame::{Garbage, HEADER_SIZE, Header, Inbox};
 pub use histogram::Histogram;
 pub use lifetime::{
-    announce, end_with_input, end_with_parent, end_with_signal, limit, remove_when_stopped,
+    announce, end_with_input, end_with_input_after, end_with_parent, end_with_signal,
+    end_with_signal_after, limit, remove_when_stopped,
 };
 pub use options::{Bound, Load, Mode, Serve};
 pub use report::Report;
 pub use tally::Tally;
+pub use zeroed::{ZeroedFile, take_place};
 
 /// The longest silence, in seconds, that a load generator takes for slowness and not for a loss.
 pub const SILENCE_SECONDS_MAX: u64 = 10;

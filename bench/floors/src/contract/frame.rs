@@ -9,21 +9,23 @@
 //! ```
 
 /// Bytes of the header.
-pub(crate) const HEADER_SIZE: usize = 16;
+pub const HEADER_SIZE: usize = 16;
 
 /// The longest payload a server takes.
 const PAYLOAD_SIZE_MAX: usize = 64 << 20;
 
 /// A header, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) payload_size: usize,
-    pub(crate) id: u64,
+pub struct Header {
+    /// Bytes of the payload.
+    pub payload_size: usize,
+    /// What the sender numbers the frame with; a reply has that of its request.
+    pub id: u64,
 }
 
 impl Header {
     /// Decodes the header at the start of `bytes`, if it is all there; `Err` if it is garbage.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Header>, Garbage> {
+    pub fn decode(bytes: &[u8]) -> Result<Option<Header>, Garbage> {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>() else {
             return Ok(None);
         };
@@ -39,7 +41,7 @@ impl Header {
     }
 
     /// The bytes of the header.
-    pub(crate) fn encode(self) -> [u8; HEADER_SIZE] {
+    pub fn encode(self) -> [u8; HEADER_SIZE] {
         let mut bytes = [0; HEADER_SIZE];
         bytes[..4].copy_from_slice(&(self.payload_size as u32).to_le_bytes());
         bytes[8..].copy_from_slice(&self.id.to_le_bytes());
@@ -47,24 +49,24 @@ impl Header {
     }
 
     /// Bytes of the whole frame.
-    pub(crate) fn frame_size(self) -> usize {
+    pub fn frame_size(self) -> usize {
         HEADER_SIZE + self.payload_size
     }
 }
 
 /// Bytes that no program here has sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Garbage;
+pub struct Garbage;
 
 /// Bytes read from a socket that do not yet end with a complete frame.
-pub(crate) struct Inbox {
+pub struct Inbox {
     buffer: Vec<u8>,
     filled: usize,
 }
 
 impl Inbox {
     /// An inbox that takes up to `chunk_size` bytes in one read.
-    pub(crate) fn new(chunk_size: usize) -> Inbox {
+    pub fn new(chunk_size: usize) -> Inbox {
         Inbox {
             buffer: vec![0; chunk_size],
             filled: 0,
@@ -72,22 +74,22 @@ impl Inbox {
     }
 
     /// Where the next read goes.
-    pub(crate) fn space(&mut self) -> &mut [u8] {
+    pub fn space(&mut self) -> &mut [u8] {
         &mut self.buffer[self.filled..]
     }
 
     /// Notes that `size` bytes were read into the space.
-    pub(crate) fn advance(&mut self, size: usize) {
+    pub fn advance(&mut self, size: usize) {
         self.filled += size;
     }
 
     /// What has been read and not consumed.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
 
     /// The size of all complete frames at the start; makes room when a frame exceeds the buffer.
-    pub(crate) fn complete(&mut self) -> Result<usize, Garbage> {
+    pub fn complete(&mut self) -> Result<usize, Garbage> {
         let mut complete = 0;
         while let Some(header) = Header::decode(&self.buffer[complete..self.filled])? {
             if complete + header.frame_size() > self.filled {
@@ -102,7 +104,7 @@ impl Inbox {
     }
 
     /// Drops `size` bytes from the start.
-    pub(crate) fn consume(&mut self, size: usize) {
+    pub fn consume(&mut self, size: usize) {
         self.buffer.copy_within(size..self.filled, 0);
         self.filled -= size;
     }

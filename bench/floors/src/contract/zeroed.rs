@@ -11,14 +11,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use contract::{Failure, Flags, Outcome, monotonic_ns};
+use super::{Failure, Flags, Outcome, monotonic_ns};
 
 const PAGE_SIZE: usize = 4096;
 /// Bytes that one write carries at most.
 const WRITE_SIZE_MAX: usize = 1 << 20;
 
 /// The file. It is removed when the value is dropped.
-pub(crate) struct ZeroedFile {
+pub struct ZeroedFile {
     file: File,
     path: PathBuf,
     size: u64,
@@ -30,12 +30,12 @@ pub(crate) struct ZeroedFile {
 
 impl ZeroedFile {
     /// The path the file will have, so that it can be removed whatever happens.
-    pub(crate) fn path_in(dir: &Path) -> PathBuf {
+    pub fn path_in(dir: &Path) -> PathBuf {
         dir.join(format!("floors-{}.zeroed", process::id()))
     }
 
     /// Creates, fills and syncs a file of `size` bytes.
-    pub(crate) fn create(path: PathBuf, size: u64) -> Outcome<ZeroedFile> {
+    pub fn create(path: PathBuf, size: u64) -> Outcome<ZeroedFile> {
         match fill(&path, size) {
             Ok(file) => {
                 let buffer = vec![0; WRITE_SIZE_MAX + 2 * PAGE_SIZE];
@@ -60,7 +60,7 @@ impl ZeroedFile {
     }
 
     /// Appends all bytes and syncs once. Returns the nanoseconds that the sync took.
-    pub(crate) fn append(&mut self, mut bytes: &[u8]) -> io::Result<u64> {
+    pub fn append(&mut self, mut bytes: &[u8]) -> io::Result<u64> {
         while !bytes.is_empty() {
             if self.offset == self.size {
                 self.offset = 0;
@@ -80,7 +80,7 @@ impl ZeroedFile {
     }
 
     /// Ends the program with 1, having removed the file: what was handed over is not on disk.
-    pub(crate) fn fail(&self, error: &io::Error) -> ! {
+    pub fn fail(&self, error: &io::Error) -> ! {
         let _ = writeln!(
             io::stderr(),
             "floors: cannot append or sync: {error}\nhint: is the disk of --dir healthy and not full?"
@@ -97,7 +97,7 @@ impl Drop for ZeroedFile {
 }
 
 /// Takes `--dir` and `--file-mib`: where the file goes and how many bytes it has.
-pub(crate) fn take_place(flags: &mut Flags) -> Outcome<(PathBuf, u64)> {
+pub fn take_place(flags: &mut Flags) -> Outcome<(PathBuf, u64)> {
     let dir: PathBuf = flags.require("dir")?;
     let size = flags.number("file-mib", 256, 1, 64 << 10)? << 20;
     Ok((ZeroedFile::path_in(&dir), size))
