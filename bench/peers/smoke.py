@@ -189,6 +189,9 @@ def check_floors(scratch):
         durable = ((*serve, "--threads", threads), (floors, "durable-echo", "load"))
         check_pair(f"durable-{threads}", scratch, *durable, "durable-echo-floor", (1, 10, 128))
     refused(*serve[:4], "/nowhere", "--listen", "127.0.0.1:0", code=1, says="/nowhere")
+    serve = (floors, "quorum", "serve", "--dir", scratch, "--file-mib", 8)
+    quorum = (serve, (floors, "quorum", "load"))
+    check_pair("quorum", scratch, *quorum, "quorum-floor", (1, 10, 128))
     with serving(floors, "stream", "serve", "--listen", "127.0.0.1:0") as address:
         stream = (floors, "stream", "load", "--connect", address, "--mode", "serial")
         measured(*stream, "--seconds", SECONDS, "--size", 1024, program="stream-floor")
@@ -202,6 +205,15 @@ def check_floors(scratch):
         check(report["messages_per_sync"] <= writers, shape, report)
     refused(floors, "disk", "--dir", "/nowhere", "--seconds", 1, code=1, says="/nowhere")
     check(os.listdir(scratch) == [], "the floors left", os.listdir(scratch))
+
+
+def check_raft(scratch):
+    serve = (BIN / "raft-floor", "serve", "--dir", scratch, "--file-mib", 8)
+    for groups in (1, 4):
+        with serving(*serve, "--groups", groups, "--listen", "127.0.0.1:0") as address:
+            check_modes((BIN / "floors", "quorum", "load"), address, "quorum-floor", (1, 10, 128))
+    refused(*serve[:2], "--dir", "/nowhere", "--listen", "127.0.0.1:0", code=1, says="/nowhere")
+    check(os.listdir(scratch) == [], "raft-floor left", os.listdir(scratch))
 
 
 def check_rust(scratch):
@@ -367,6 +379,7 @@ def main():
         scratch = pathlib.Path(directory)
         parts = {
             "floors": lambda: check_floors(scratch),
+            "raft-floor": lambda: check_raft(scratch),
             "peer-tonic": lambda: check_rust(scratch),
             "peer-zmq": lambda: check_zmq(scratch),
             "peer-nats": check_nats,
