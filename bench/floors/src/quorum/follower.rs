@@ -30,7 +30,7 @@ pub(crate) fn follow(mut flags: Flags) -> Outcome<()> {
     let file = ZeroedFile::create(path, size)?;
     let local = Address::Tcp(([127, 0, 0, 1], 0).into());
     let listener = Listener::bind(&local)?;
-    end_with_input_after(files, first(counts.clone()));
+    end_with_input_after(files.clone(), first(counts.clone()));
     announce(&listener.address()?)?;
 
     let log = Log::new(file, counts.clone());
@@ -39,6 +39,9 @@ pub(crate) fn follow(mut flags: Flags) -> Outcome<()> {
         _ => run_in_two(socket, log),
     });
     counts.write("follower");
+    for file in &files {
+        let _ = std::fs::remove_file(file);
+    }
     outcome.map_err(|error| Failure::run(format!("the leader is lost: {error}"), "does it run?"))
 }
 
