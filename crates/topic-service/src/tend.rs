@@ -8,5 +8,6 @@ mod sweep;
 pub(super) struct Looks {
     partitions_ms: u64,
     expiry_ms: u64,
+    groups_ms: u64,
     is_any: bool,
 }

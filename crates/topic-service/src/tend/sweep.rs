@@ -17,6 +17,11 @@ const LOOK_MS: u64 = 1_000;
 /// Interval between two checks for expired items, in milliseconds.
 const EXPIRE_MS: u64 = 60_000;
 
+/// Interval between two checks for expired offsets and groups without any, in milliseconds: the
+/// default of Kafka's `offsets.retention.check.interval.ms`. A group whose last offsets a client
+/// deleted can still be described and deleted until then.
+const EXPIRE_GROUPS_MS: u64 = 600_000;
+
 /// Maximum bytes of a partition to replay at a start, besides those written within the last second.
 /// It is lower with many partitions: all together replay at most as much as is read in a second.
 const UNSAVED_SIZE_MAX: u64 = 1 << 20;
@@ -45,9 +50,12 @@ impl Topics {
         let mut looks = self.state.looks.lock();
         if steady_ms >= looks.expiry_ms {
             looks.expiry_ms = steady_ms + EXPIRE_MS;
-            self.expire_groups();
             self.expire_transactions();
             self.state.shorten_catalogue(now_ms);
+        }
+        if steady_ms >= looks.groups_ms {
+            looks.groups_ms = steady_ms + EXPIRE_GROUPS_MS;
+            self.expire_groups();
         }
         if steady_ms >= looks.partitions_ms {
             looks.partitions_ms = steady_ms + LOOK_MS;

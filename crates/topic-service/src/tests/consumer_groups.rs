@@ -235,3 +235,28 @@ fn recreated_topic_has_no_committed_offsets() {
     world.create("t", &[]);
     assert_eq!(world.committed("g"), None);
 }
+
+#[test]
+fn group_whose_last_offsets_were_deleted_exists_until_the_next_check() {
+    const CHECK_MS: u64 = 600_000;
+    let mut world = World::new();
+    // The first check is at the start.
+    world.pass_ms(1_000);
+    let (member, generation) = world.member("g");
+    world.commit(caller("g", &member, generation), 7).unwrap();
+    let leaver = Leaver {
+        member: &member,
+        instance: None,
+    };
+    let left = world.topics.leave("g", &[leaver]);
+    assert_eq!(world.acknowledged(left).unwrap(), [Ok(())]);
+    let deleted = world.topics.delete_offsets("g", &[("t", 0)]);
+    world.acknowledged(deleted).unwrap().remove(0).unwrap();
+
+    world.pass_ms(CHECK_MS / 2);
+    let described = world.topics.describe_group("g");
+    assert!(world.acknowledged(described).unwrap().is_some());
+    world.pass_ms(CHECK_MS);
+    let described = world.topics.describe_group("g");
+    assert!(world.acknowledged(described).unwrap().is_none());
+}
