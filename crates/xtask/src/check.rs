@@ -4,6 +4,7 @@
 //! journal is built again, for its crash tests and its mutants. The tests come last, so that the
 //! output ends with their result.
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -13,6 +14,9 @@ use crate::step::{self, cargo};
 use crate::{crash, deps, language, mutants, setup};
 
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// Tests that run at once for each CPU: the tests of processes mostly wait.
+const TESTS_PER_CPU: usize = 2;
 
 /// Installs missing programs, then checks.
 pub(crate) fn test(args: &[String]) -> Result<()> {
@@ -41,5 +45,8 @@ pub(crate) fn check(args: &[String]) -> Result<()> {
     step::run("documentation", documentation, 10 * MINUTE)?;
     crash::short()?;
     mutants::run(&[])?;
-    step::run("tests", &mut cargo(&["test", "--workspace"]), 30 * MINUTE)
+    let tests = &mut cargo(&["test", "--workspace"]);
+    let threads = thread::available_parallelism()?.get() * TESTS_PER_CPU;
+    tests.env("RUST_TEST_THREADS", threads.to_string());
+    step::run("tests", tests, 30 * MINUTE)
 }
