@@ -74,6 +74,9 @@ pub enum AppendError {
         /// are not durable yet.
         ticket: Ticket,
     },
+    /// This node does not lead the shard.
+    #[error("another node leads the shard")]
+    Moved,
     /// The write queue is full.
     #[error("too many bytes wait for the disk")]
     Full,
@@ -239,6 +242,9 @@ impl<'a> Guard<'a> {
         if self.shared.health.is_failed() {
             return Err(AppendError::Failed);
         }
+        if self.state.reign().is_none() {
+            return Err(AppendError::Moved);
+        }
         let queued_bytes = &self.shared.queued_bytes;
         if queued_bytes.load(Ordering::Relaxed) + size as u64 > self.shared.limits.queue {
             return Err(AppendError::Full);
@@ -263,6 +269,7 @@ impl<'a> Guard<'a> {
     fn ticket(&self, index: Index) -> Ticket {
         Ticket {
             shard: self.bell.shard,
+            reign: self.state.reign().unwrap_or_default(),
             index,
         }
     }

@@ -7,15 +7,15 @@ use crate::extent::ExtentError;
 use crate::followers::{Follow, Following};
 use crate::guard::Guard;
 use crate::health::{Health, HealthChanges};
-use crate::publication::{Status, Ticket};
+use crate::publication::{Stage, Status, Ticket};
 use crate::read::{self, Read, ReadError, ReadLimit};
 use crate::round::Round;
 use crate::segment::ShardEnd;
-use crate::shard::Shard;
+use crate::shard::{Shard, State};
 use crate::shared::Shared;
 use crate::sync::Ordering;
 use crate::threads::Threads;
-use crate::{Commit, Index, Position, ShardId, StreamId};
+use crate::{Commit, Index, Position, Reign, ShardId, StreamId};
 
 /// Bytes that a block has for its header and a few small records besides the largest one.
 const BESIDE: usize = 1024;
@@ -116,22 +116,51 @@ impl Journal {
         Round::new(self.shared.clone())
     }
 
-    /// Returns the current state of a ticket's block.
+    /// Returns whether a ticket's block is committed.
+    #[inline]
     pub fn status(&self, ticket: Ticket) -> Status {
-        self.shard(ticket.shard).publication.status(ticket.index)
+        self.status_at(Stage::Committed, ticket)
     }
 
-    /// Wakes `waker` once when the ticket's block is no longer pending. Returns the state now;
-    /// unless that is pending, the waker is not stored. A connection needs one waker only, for its
-    /// last ticket.
+    /// Returns whether a ticket's block has reached a stage.
+    #[inline]
+    pub fn status_at(&self, stage: Stage, ticket: Ticket) -> Status {
+        self.shard(ticket.shard).publication.status(ticket, stage)
+    }
+
+    /// Wakes `waker` once when the ticket's block is committed or will never be. Returns the state
+    /// now; unless that is pending, the waker is not stored. The waker may be woken while the block
+    /// is still pending, when a reign ends. A connection needs one waker only, for its last ticket.
     pub fn notify(&self, ticket: Ticket, waker: &Waker) -> Status {
-        let publication = &self.shard(ticket.shard).publication;
-        publication.notify(ticket.index, waker)
+        self.notify_at(Stage::Committed, ticket, waker)
     }
 
-    /// Sleeps until the ticket's block is no longer pending.
+    /// Like [`Journal::notify`], for a stage.
+    pub fn notify_at(&self, stage: Stage, ticket: Ticket, waker: &Waker) -> Status {
+        let publication = &self.shard(ticket.shard).publication;
+        publication.notify(ticket, stage, waker)
+    }
+
+    /// Wakes `waker` once when the next block of a shard is written, which frees room for appends.
+    /// Returns false, and does not store the waker, if no block waits for the disk.
+    pub fn notify_room(&self, shard: ShardId, waker: &Waker) -> bool {
+        let target = self.shard(shard);
+        let state = target.state.lock();
+        let (reign, end) = (state.reign().unwrap_or_default(), state.end().index);
+        drop(state);
+        let index = Index(target.publication.last(Stage::Written).0 + 1);
+        let next = Ticket {
+            shard,
+            reign,
+            index,
+        };
+        let notify = || target.publication.notify(next, Stage::Written, waker);
+        index <= end && notify() == Status::Pending
+    }
+
+    /// Sleeps until the ticket's block is committed or will never be.
     pub fn wait(&self, ticket: Ticket) -> Status {
-        self.shard(ticket.shard).publication.wait(ticket.index)
+        self.shard(ticket.shard).publication.wait(ticket)
     }
 
     /// Reads the durable (committed) records of a stream from an offset on. An unknown stream is
@@ -282,9 +311,34 @@ impl Journal {
         Ok(filed.unwrap_or(in_line).max(start))
     }
 
-    /// Sets the Raft term of future blocks.
-    pub fn set_term(&self, shard: ShardId, term: u64) {
-        self.shard(shard).state.lock().set_term(term);
+    /// Begins a reign over a shard: from now on it accepts appends, and its blocks have this term.
+    /// Ends the current reign first, if there is one.
+    pub fn begin_reign(&self, shard: ShardId, term: u64) -> Reign {
+        let target = self.shard(shard);
+        let mut state = target.state.lock();
+        self.end_reign_of(target, &mut state);
+        let reign = state.begin_reign(term);
+        target.publication.begin_reign(reign);
+        drop(state);
+        target.wake_all();
+        reign
+    }
+
+    /// Ends the current reign over a shard, if there is one. Blocks that the line has not taken are
+    /// dropped, and their tickets are [`Status::Moved`]. The others stay pending until they are
+    /// committed or cut.
+    pub fn end_reign(&self, shard: ShardId) {
+        let target = self.shard(shard);
+        self.end_reign_of(target, &mut target.state.lock());
+        target.wake_all();
+    }
+
+    fn end_reign_of(&self, target: &Shard, state: &mut State) {
+        if let Some((taken, dropped_bytes)) = state.end_reign() {
+            let queued_bytes = &self.shared.queued_bytes;
+            queued_bytes.fetch_sub(dropped_bytes, Ordering::Relaxed);
+            target.publication.end_reign(taken);
+        }
     }
 
     /// Returns a shard's last block, durable or not.
@@ -292,27 +346,33 @@ impl Journal {
         self.shard(shard).state.lock().end()
     }
 
-    /// Returns the index of a shard's last durable block.
-    pub fn durable(&self, shard: ShardId) -> Index {
-        self.shard(shard).publication.durable()
+    /// Returns the index of a shard's last block that has reached a stage.
+    pub fn last(&self, shard: ShardId, stage: Stage) -> Index {
+        self.shard(shard).publication.last(stage)
     }
 
-    /// Makes durable blocks of the shard up to `index` visible to readers. Requires
-    /// [`Commit::ByCaller`].
+    /// Commits the shard's blocks up to `index`, those that are not on disk here as soon as they
+    /// are. The blocks that are here must be the committed ones. Requires [`Commit::ByCaller`].
     pub fn commit(&self, shard: ShardId, index: Index) {
         assert_eq!(self.shared.commit, Commit::ByCaller, "{COMMIT_BY_CALLER}");
         let target = self.shard(shard);
         let mut state = target.state.lock();
-        let durable = state.tail.last();
-        state.commit(index.min(durable), |trim| {
-            self.shared.note_trim(shard, trim)
-        });
+        let before = state.committed();
+        state.commit(index, |trim| self.shared.note_trim(shard, trim));
+        let bodies = state.committed_after(before);
+        let progress = target.advance(&state);
         drop(state);
-        target.followers.wake_all();
+        target.publication.wake(progress);
+        match bodies {
+            Some(bodies) => bodies
+                .iter()
+                .for_each(|it| target.followers.wake_touched(it)),
+            None => target.followers.wake_all(),
+        }
     }
 
     /// Voids a shard's blocks from `index` on, and appends a block that says so. A follower does
-    /// this if its tail differs from the leader's.
+    /// this if its tail differs from the leader's. Ends the current reign, if there is one.
     pub fn cut(&self, shard: ShardId, index: Index) -> Result<(), CutError> {
         if self.shared.health.is_failed() {
             return Err(CutError::Failed);
@@ -323,16 +383,22 @@ impl Journal {
             let committed = state.committed();
             return Err(CutError::Committed { committed });
         }
-        if state.end().index != state.tail.last() {
-            return Err(CutError::Pending);
-        }
-        if index <= state.end().index {
+        self.end_reign_of(target, &mut state);
+        let is_pending = state.end().index != state.tail.last();
+        let is_cut = !is_pending && index <= state.end().index;
+        if is_cut {
             state.cut(index);
-            target.publication.start_at(Index(index.0 - 1));
-            drop(state);
+            target.publication.cut(index);
+        }
+        drop(state);
+        target.wake_all();
+        if is_cut {
             self.shared.doorbell.ring(shard);
         }
-        Ok(())
+        match is_pending {
+            true => Err(CutError::Pending),
+            false => Ok(()),
+        }
     }
 
     /// Returns the position before which the line is durable.

@@ -16,13 +16,14 @@ use bytes::Bytes;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::buffer::WriteBuffer;
+use crate::publication::Progress;
 use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
 use crate::shard::{BuiltBlock, WrittenBlock};
 use crate::shared::{Counters, Shared};
 use crate::spares::Spare;
 use crate::sync::Ordering;
 use crate::tail::BlockLocation;
-use crate::{Commit, Index, Position, ShardId};
+use crate::{Index, Position, ShardId};
 
 /// Room for a hint after every block. Without a hint, damage to the last block would look like a
 /// torn write.
@@ -59,10 +60,11 @@ pub struct Line {
     shard_ends: Vec<ShardEnd>,
     /// Blocks written in this step.
     written: Vec<(ShardId, WrittenBlock)>,
-    /// Shards published in this step, with their previous and new durable index.
-    advanced: Vec<(ShardId, Index, Index)>,
-    /// Bodies of this step's blocks for shards that have followers.
-    touched: Vec<(ShardId, Bytes)>,
+    /// Shards published in this step.
+    advanced: Vec<(ShardId, Progress)>,
+    /// Bodies of the blocks that this step committed, for shards that have followers; `None` if some
+    /// are not in memory.
+    touched: Vec<(ShardId, Option<Vec<Bytes>>)>,
     /// Bodies in memory, oldest first, each with its size in memory.
     cached: VecDeque<(ShardId, Index, usize)>,
     cached_bytes: usize,
@@ -326,27 +328,23 @@ impl Line {
         while let Some((id, mut block)) = blocks.next() {
             let shard = self.shared.shard(id);
             let mut state = shard.state.lock();
-            let durable = loop {
-                let index = block.index;
+            let before = state.committed();
+            loop {
                 freed += block.body.len() as u64;
-                // A follower that registers later finds the block itself, under the lock.
-                if !shard.followers.is_empty() {
-                    self.touched.push((id, block.body.clone()));
-                }
                 self.cached_bytes += block.room;
-                self.cached.push_back((id, index, block.room));
-                let end = state.place(block);
+                self.cached.push_back((id, block.index, block.room));
+                state.place(block);
                 match blocks.next_if(|(next, _)| *next == id) {
                     Some((_, next)) => block = next,
-                    None => break end,
+                    None => break,
                 }
-            };
-            if self.shared.commit == Commit::WithDurable {
-                state.commit(durable, |trim| self.shared.note_trim(id, trim));
             }
-            drop(state);
-            let before = shard.publication.advance(durable);
-            self.advanced.push((id, before, durable));
+            state.commit_known(|trim| self.shared.note_trim(id, trim));
+            // A follower that registers later finds the blocks itself, under the lock.
+            if !shard.followers.is_empty() {
+                self.touched.push((id, state.committed_after(before)));
+            }
+            self.advanced.push((id, shard.advance(&state)));
         }
         drop(blocks);
         self.written = written;
@@ -356,14 +354,18 @@ impl Line {
         self.limit_cache(self.shared.limits.tail);
     }
 
-    /// Wakes the waiters of blocks that this step made durable. All shards are published before, so
-    /// a task that waits for several shards is woken once and finds all of them durable.
+    /// Wakes the waiters of blocks that this step wrote or committed. All shards are published
+    /// before, so a task that waits for several shards is woken once and finds all of them durable.
     fn wake(&mut self) {
-        for (id, before, durable) in self.advanced.drain(..) {
-            self.shared.shard(id).publication.wake(before, durable);
+        for (id, progress) in self.advanced.drain(..) {
+            self.shared.shard(id).publication.wake(progress);
         }
-        for (id, body) in self.touched.drain(..) {
-            self.shared.shard(id).followers.wake_touched(&body);
+        for (id, bodies) in self.touched.drain(..) {
+            let followers = &self.shared.shard(id).followers;
+            match bodies {
+                Some(bodies) => bodies.iter().for_each(|it| followers.wake_touched(it)),
+                None => followers.wake_all(),
+            }
         }
     }
 

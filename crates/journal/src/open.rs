@@ -210,14 +210,14 @@ fn load_shards(
     Ok((shards, has_erased))
 }
 
-/// Publishes the replayed blocks as durable, and commits those that are known to be committed. With
-/// [`Commit::ByCaller`] those are the ones in the manifest.
+/// Publishes the replayed blocks as written, and commits those that are known to be committed. With
+/// [`Commit::ByCaller`] those are the ones in the manifest; otherwise all are, and a reign begins.
 fn commit_known(manifest: &Manifest, shards: &[Shard], commit: Commit, erasures: &Erasures) {
     for (shard, filed) in shards.iter().zip(&manifest.shards) {
         let mut state = shard.state.lock();
-        let durable = state.end().index;
+        let written = state.end().index;
         let committed: Index = match commit {
-            Commit::WithDurable => durable,
+            Commit::WithDurable => Index(u64::MAX),
             Commit::ByCaller => filed.index,
         };
         state.commit(committed, |trim| {
@@ -225,7 +225,11 @@ fn commit_known(manifest: &Manifest, shards: &[Shard], commit: Commit, erasures:
                 erasures.note(shard.id, trim.stream, trim.start, trim.time_ms);
             }
         });
-        shard.publication.start_at(durable);
+        shard.publication.start_at(written, state.committed());
+        if commit == Commit::WithDurable {
+            let term = state.end().term;
+            shard.publication.begin_reign(state.begin_reign(term));
+        }
     }
 }
 

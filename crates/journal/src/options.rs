@@ -38,9 +38,10 @@ pub struct Options {
 /// Decides which blocks are committed: visible to readers and no longer removable by a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commit {
-    /// Durable blocks are committed.
+    /// Written blocks are committed. The journal leads all its shards from its opening on.
     WithDurable,
-    /// The caller commits blocks with [`Journal::commit`](crate::Journal::commit).
+    /// The caller commits blocks with [`Journal::commit`](crate::Journal::commit), and leads a shard
+    /// from [`Journal::begin_reign`](crate::Journal::begin_reign) on.
     ByCaller,
 }
 

@@ -13,13 +13,13 @@ use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
 use crate::buffers::Buffers;
 use crate::extent::ExtentSet;
 use crate::followers::Followers;
-use crate::publication::Publication;
+use crate::publication::{Progress, Publication};
 use crate::record::{self, RecordKind, RecordView};
 use crate::segment::ShardEnd;
 use crate::stream::Stream;
 use crate::sync::Mutex;
 use crate::tail::{BlockLocation, Tail};
-use crate::{Index, Position, ShardId, StreamId};
+use crate::{Index, Position, Reign, ShardId, StreamId};
 
 /// Size at which a block is closed when the next writer comes. Reading one record reads its whole
 /// block.
@@ -56,11 +56,16 @@ pub(crate) struct State {
     /// Index of the next block.
     next: Index,
     term: u64,
+    /// The current reign, if there is one. Without it, nothing is appended.
+    reign: Option<Reign>,
+    reigns: u32,
     /// Time of the newest record.
     time_ms: u64,
     capacity: usize,
     /// Readers see blocks up to this index.
     committed: Index,
+    /// Blocks up to this index are committed as soon as they are on disk here.
+    commit_known: Index,
     /// Trims in blocks that are not committed, in order.
     trims: VecDeque<Trim>,
     /// Number of cuts that are not in the line yet.
@@ -110,6 +115,18 @@ impl Shard {
             followers: Followers::default(),
         }
     }
+
+    /// Publishes how far the shard is written and committed. The caller holds the lock of the
+    /// state, and wakes the waiters after releasing it.
+    pub(crate) fn advance(&self, state: &State) -> Progress {
+        self.publication.advance(state.tail.last(), state.committed)
+    }
+
+    /// Wakes everything that waits for the shard, because its reign has changed.
+    pub(crate) fn wake_all(&self) {
+        self.publication.wake_all();
+        self.followers.wake_all();
+    }
 }
 
 impl State {
@@ -125,9 +142,12 @@ impl State {
             closed: Vec::new(),
             next,
             term: end.term,
+            reign: None,
+            reigns: 0,
             time_ms: 0,
             capacity: 0,
             committed: end.index,
+            commit_known: end.index,
             trims: VecDeque::new(),
             cuts_pending: 0,
         }
@@ -146,9 +166,35 @@ impl State {
         self.committed
     }
 
-    /// Sets the term of blocks that are begun from now on.
-    pub(crate) fn set_term(&mut self, term: u64) {
+    /// Returns the current reign.
+    pub(crate) fn reign(&self) -> Option<Reign> {
+        self.reign
+    }
+
+    /// Begins a reign; its blocks have this term. There must be no current one.
+    pub(crate) fn begin_reign(&mut self, term: u64) -> Reign {
+        debug_assert_eq!(self.reign, None, "one reign at a time");
+        self.reigns = self
+            .reigns
+            .checked_add(1)
+            .expect("numbers are never used again");
         self.term = term;
+        *self.reign.insert(Reign(self.reigns))
+    }
+
+    /// Ends the current reign. Drops the blocks that the line has not taken. Returns the last taken
+    /// block, and the bytes that were dropped; `None` if there is no reign.
+    pub(crate) fn end_reign(&mut self) -> Option<(Index, u64)> {
+        self.reign.take()?;
+        let closed = self
+            .closed
+            .extract_if(.., |it| it.kind == BlockKind::Records);
+        let dropped: Vec<_> = closed.chain(self.building.take()).collect();
+        if let Some(first) = dropped.first() {
+            self.void_from(first.index);
+        }
+        let size = |it: &BuiltBlock| (it.bytes.len() - BLOCK_HEADER_SIZE) as u64;
+        Some((self.end().index, dropped.iter().map(size).sum()))
     }
 
     /// Returns the size of the block being built; 0 if there is none.
@@ -257,18 +303,11 @@ impl State {
         queue.extend(self.closed.drain(..));
     }
 
-    /// Records that a block is on disk, directly after the previous one. Returns the index up to
-    /// which the shard is durable.
-    pub(crate) fn place(&mut self, written: WrittenBlock) -> Index {
+    /// Records that a block is on disk, directly after the previous one.
+    pub(crate) fn place(&mut self, written: WrittenBlock) {
         match written.kind {
-            BlockKind::Cut => {
-                self.cuts_pending -= 1;
-                Index(written.index.0 - 1)
-            }
-            _ => {
-                self.tail.push(written.location, written.body);
-                written.index
-            }
+            BlockKind::Cut => self.cuts_pending -= 1,
+            _ => self.tail.push(written.location, written.body),
         }
     }
 
@@ -283,9 +322,16 @@ impl State {
         self.capacity = 0;
     }
 
-    /// Shows blocks up to `index` to readers and applies their trims, each of which is passed to
-    /// `visit`.
-    pub(crate) fn commit(&mut self, index: Index, mut visit: impl FnMut(&Trim)) {
+    /// Shows blocks up to `index` to readers, now or as soon as they are on disk here, and applies
+    /// their trims, each of which is passed to `visit`.
+    pub(crate) fn commit(&mut self, index: Index, visit: impl FnMut(&Trim)) {
+        self.commit_known = self.commit_known.max(index);
+        self.commit_known(visit);
+    }
+
+    /// Like [`State::commit`], for the blocks that are known to be committed and on disk.
+    pub(crate) fn commit_known(&mut self, mut visit: impl FnMut(&Trim)) {
+        let index = self.commit_known.min(self.tail.last());
         self.committed = self.committed.max(index);
         let committed = self.trims.partition_point(|trim| trim.index <= index);
         for trim in self.trims.drain(..committed) {
@@ -356,6 +402,13 @@ impl State {
             });
             self.next.0 += 1;
         }
+    }
+
+    /// Returns the bodies of the blocks after `before`, up to the committed one; `None` if some of
+    /// them are not in memory.
+    pub(crate) fn committed_after(&self, before: Index) -> Option<Vec<Bytes>> {
+        let indexes = before.0 + 1..=self.committed.0;
+        indexes.map(|index| self.tail.body(Index(index))).collect()
     }
 
     /// Returns the index of the shard's last block before a position.

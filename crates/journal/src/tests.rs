@@ -53,7 +53,8 @@ impl SteppedJournal {
     fn append_durably(&mut self, stream: StreamId, payload: &[u8]) -> Appended {
         let appended = self.append(stream, payload);
         self.settle();
-        assert_eq!(self.journal.status(appended.ticket), Status::Durable);
+        let status = self.journal.status_at(Stage::Written, appended.ticket);
+        assert_eq!(status, Status::Durable);
         appended
     }
 

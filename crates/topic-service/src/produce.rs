@@ -59,11 +59,7 @@ impl Topics {
     pub fn poll_room(&self, waker: &Waker) -> Poll<()> {
         let journal = &self.state.journal;
         for shard in (0..journal.shard_count()).map(ShardId) {
-            let index = Index(journal.durable(shard).0 + 1);
-            // Any progress of durability frees room.
-            if index <= journal.shard_end(shard).index
-                && journal.notify(Ticket { shard, index }, waker) == Status::Pending
-            {
+            if journal.notify_room(shard, waker) {
                 return Poll::Pending;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::*;
 use crate::disk::SimulatedDisk;
 use crate::filing::Step;
-use crate::{Commit, Journal, LineStep, Options, Status, SteppedJournal};
+use crate::{Commit, Journal, LineStep, Options, Stage, Status, SteppedJournal};
 use crate::{Index, Position, segment};
 
 const SHARD: ShardId = ShardId(1);
@@ -43,7 +43,8 @@ fn append(stepped: &mut SteppedJournal, stream: StreamId, payload: &[u8]) {
     let appended = guard.append(stream, None, 3, payload).unwrap();
     drop(guard);
     settle(stepped);
-    assert_eq!(stepped.journal.status(appended.ticket), Status::Durable);
+    let status = stepped.journal.status_at(Stage::Written, appended.ticket);
+    assert_eq!(status, Status::Durable);
 }
 
 /// Two streams over several segments, most of them filed, one trimmed by half: 40 records of 1000
@@ -244,11 +245,13 @@ fn void_blocks_are_not_counted() {
         ..options(1)
     };
     let mut stepped = Journal::open_stepped(disk.clone(), &by_caller).unwrap();
+    stepped.journal.begin_reign(SHARD, 1);
     append(&mut stepped, BUSY, b"kept");
     let kept = stepped.journal.shard_end(SHARD).index;
     append(&mut stepped, BUSY, b"void");
     append(&mut stepped, TRIMMED, b"void");
     stepped.journal.cut(SHARD, Index(kept.0 + 1)).unwrap();
+    stepped.journal.begin_reign(SHARD, 2);
     append(&mut stepped, BUSY, b"new");
     drop(stepped);
     let found = inspect_all(&disk);
@@ -267,11 +270,13 @@ fn filed_void_blocks_are_not_reported_missing() {
         ..options(1)
     };
     let mut stepped = Journal::open_stepped(disk.clone(), &by_caller).unwrap();
+    stepped.journal.begin_reign(SHARD, 1);
     for number in 0..20u8 {
         append(&mut stepped, BUSY, &[number; 1000]);
     }
     let kept = Index(stepped.journal.shard_end(SHARD).index.0 - 10);
     stepped.journal.cut(SHARD, Index(kept.0 + 1)).unwrap();
+    stepped.journal.begin_reign(SHARD, 2);
     append(&mut stepped, BUSY, b"new");
     stepped
         .journal

@@ -20,6 +20,7 @@ fn open_by_caller(
     let stepped = Journal::open_stepped(disk.clone(), &options).unwrap();
     let end = stepped.journal.shard_end(SHARD).index;
     stepped.journal.commit(SHARD, end);
+    stepped.begin_next_reign();
     stepped
 }
 
@@ -28,11 +29,34 @@ fn reopen(disk: &Arc<SimulatedDisk>, entropy: u64) -> SteppedJournal {
 }
 
 impl SteppedJournal {
+    /// Begins a reign in the next term.
+    pub(super) fn begin_next_reign(&self) {
+        let term = self.journal.shard_end(SHARD).term + 1;
+        self.journal.begin_reign(SHARD, term);
+    }
+
+    /// Cuts the shard from a block on, and begins the next reign.
+    fn cut(&self, index: Index) {
+        self.journal.cut(SHARD, index).unwrap();
+        self.begin_next_reign();
+    }
+
     /// Ends the active segment.
     fn seal(&mut self) {
         self.prepare_spare();
         self.journal.shared().seal();
         self.settle();
+    }
+
+    /// Asserts that an append took the place of a void one, whose ticket it does not acknowledge.
+    fn assert_replaced(&self, void: Appended, instead: Appended) {
+        assert_eq!(instead.offset, void.offset);
+        assert_eq!(instead.ticket.index, void.ticket.index);
+        for stage in [Stage::Written, Stage::Committed] {
+            assert_eq!(self.journal.status_at(stage, void.ticket), Status::Cut);
+        }
+        let written = self.journal.status_at(Stage::Written, instead.ticket);
+        assert_eq!(written, Status::Durable);
     }
 
     /// Files until this many segments are left.
@@ -51,12 +75,12 @@ fn segment_is_filed_only_after_the_cut_of_its_blocks_is_written() {
     let void = stepped.append_durably(STREAM, b"void");
     stepped.journal.commit(SHARD, kept.ticket.index);
     stepped.seal();
-    stepped.journal.cut(SHARD, void.ticket.index).unwrap();
+    stepped.cut(void.ticket.index);
     // The filing runs first, and the line's thread later.
     while stepped.background.step(1000) == Step::Worked {}
     assert_eq!(stepped.journal.stats().segments, 2);
     let instead = stepped.append_durably(STREAM, b"instead");
-    assert_eq!((instead.offset, instead.ticket), (void.offset, void.ticket));
+    stepped.assert_replaced(void, instead);
     stepped.journal.commit(SHARD, instead.ticket.index);
     stepped.seal();
     stepped.file_until(1);
@@ -79,9 +103,9 @@ fn cut_from_the_third(disk: &Arc<SimulatedDisk>) -> SteppedJournal {
     stepped.append_durably(STREAM, b"void behind void");
     stepped.append_durably(StreamId(8), b"void too behind void");
     stepped.seal();
-    stepped.journal.cut(SHARD, void.ticket.index).unwrap();
+    stepped.cut(void.ticket.index);
     let instead = stepped.append_durably(STREAM, b"instead");
-    assert_eq!((instead.offset, instead.ticket), (void.offset, void.ticket));
+    stepped.assert_replaced(void, instead);
     stepped.journal.commit(SHARD, instead.ticket.index);
     assert_eq!(stepped.journal.stats().segments, 3);
     stepped
@@ -187,7 +211,7 @@ fn lost_blocks_are_void_after_a_later_cut() {
     let void = stepped.append_durably(STREAM, b"void");
     let index = void.ticket.index;
     stepped.append_durably(STREAM, b"void too");
-    stepped.journal.cut(SHARD, index).unwrap();
+    stepped.cut(index);
     assert_eq!(
         stepped.append_durably(STREAM, b"instead").offset,
         void.offset

@@ -147,6 +147,7 @@ fn cut_voids_uncommitted_blocks_and_their_indexes_are_reused() {
         ..options(entropy)
     };
     let mut stepped = Journal::open_stepped(disk.clone(), &by_caller(1)).unwrap();
+    stepped.journal.begin_reign(SHARD, 1);
     for payload in [&b"one"[..], b"two", b"three"] {
         stepped.append_durably(STREAM, payload);
     }
@@ -158,7 +159,7 @@ fn cut_voids_uncommitted_blocks_and_their_indexes_are_reused() {
         Err(CutError::Committed { committed })
     );
     stepped.journal.cut(SHARD, Index(2)).unwrap();
-    stepped.journal.set_term(SHARD, 2);
+    stepped.journal.begin_reign(SHARD, 2);
     let appended = stepped.append_durably(STREAM, b"2");
     assert_eq!((appended.offset, appended.ticket.index), (1, Index(2)));
     drop(stepped);
@@ -198,4 +199,63 @@ fn read_in_memory_returns_none_if_memory_lacks_records() {
     stepped.append_durably(STREAM, b"new");
     let found = [0, 1, 2, 3].map(|from| in_memory(&stepped, from));
     assert_eq!(found, [None, None, Some(1), Some(0)]);
+}
+
+#[test]
+fn commit_ahead_of_the_disk_takes_effect_with_the_sync() {
+    let by_caller = Options {
+        commit: Commit::ByCaller,
+        ..options(1)
+    };
+    let mut stepped = Journal::open_stepped(disk(), &by_caller).unwrap();
+    let refused = stepped.journal.lock(SHARD, 1).append(STREAM, None, 0, b"");
+    assert_eq!(refused, Err(AppendError::Moved), "nothing leads the shard");
+    stepped.journal.begin_reign(SHARD, 1);
+    let (bell, waker) = Bell::new();
+    let one = stepped.append(STREAM, b"one").ticket;
+    assert_eq!(stepped.journal.notify(one, &waker), Status::Pending);
+    let follow = stepped.journal.follow(SHARD, STREAM, 0, &waker);
+    assert!(matches!(follow, Follow::Waiting(_)));
+
+    // A quorum of other nodes has the block before this one does.
+    stepped.journal.commit(SHARD, one.index);
+    assert_eq!(stepped.journal.status(one), Status::Pending);
+    assert!(stepped.read(STREAM).is_empty());
+    assert_eq!(stepped.line.step(), LineStep::Worked);
+    assert_eq!(stepped.journal.status(one), Status::Durable);
+    assert_eq!(stepped.read(STREAM), [b"one"]);
+    assert_eq!(bell.rings(), 2, "one for the ticket and one for the stream");
+
+    let two = stepped.append_durably(STREAM, b"two").ticket;
+    assert_eq!(stepped.journal.status(two), Status::Pending);
+    let follow = stepped.journal.follow(SHARD, STREAM, 1, &waker);
+    assert!(matches!(follow, Follow::Waiting(_)));
+    assert_eq!(bell.rings(), 2, "not committed yet");
+    stepped.journal.commit(SHARD, two.index);
+    assert_eq!(bell.rings(), 3, "woken once, at the commit");
+    assert_eq!(stepped.read(STREAM), [b"one", b"two"]);
+}
+
+#[test]
+fn untaken_blocks_are_dropped_when_their_reign_ends() {
+    let mut stepped = open(&disk(), 1);
+    let kept = stepped.append_durably(STREAM, b"kept");
+    let dropped = stepped.append(STREAM, b"dropped");
+    stepped.journal.lock(SHARD, 1).trim(STREAM, 1).unwrap();
+    let (bell, waker) = Bell::new();
+    stepped.journal.notify(dropped.ticket, &waker);
+    stepped.journal.end_reign(SHARD);
+    assert_eq!(bell.rings(), 1);
+    assert_eq!(stepped.journal.status(dropped.ticket), Status::Moved);
+    assert_eq!(stepped.journal.wait(dropped.ticket), Status::Moved);
+    assert_eq!(stepped.journal.stats().queued_bytes, 0);
+    assert_eq!(stepped.line.step(), LineStep::Idle);
+
+    stepped.journal.begin_reign(SHARD, 1);
+    let next = stepped.append_durably(STREAM, b"next");
+    assert_eq!(next.offset, dropped.offset);
+    assert_eq!(next.ticket.index, dropped.ticket.index);
+    assert_eq!(stepped.journal.status(dropped.ticket), Status::Moved);
+    assert_eq!(stepped.journal.status(kept.ticket), Status::Durable);
+    assert_eq!(stepped.read(STREAM), [&b"kept"[..], b"next"]);
 }

@@ -115,6 +115,19 @@ impl Shard {
         }
     }
 
+    /// Forgets the blocks from this index on: none of them is on disk, or ever will be.
+    pub(crate) fn dropped(&mut self, index: u64) {
+        while let Some(Event::Block { index: last, .. }) = self.events.last()
+            && *last >= index
+        {
+            self.events.pop();
+        }
+        assert!(
+            self.durable <= self.events.len(),
+            "block {index} is on disk"
+        );
+    }
+
     /// Voids the blocks from this index on.
     pub(crate) fn cut(&mut self, index: u64) {
         self.events.push(Event::Cut { index });

@@ -12,7 +12,7 @@ use journal::disk::simulated::{Fault, Kind};
 use journal::filing::Step;
 use journal::{
     AppendError, Commit, CutError, Health, Index, Journal, LineStep, OpenError, Options, ReadError,
-    ReadLimit, ShardId, Status, SteppedJournal, StreamId, Ticket,
+    ReadLimit, ShardId, Stage, Status, SteppedJournal, StreamId, Ticket,
 };
 
 use crate::model::{self, Change, Payload, Stream, Streams};
@@ -85,6 +85,18 @@ impl End {
     }
 }
 
+/// Number of tickets from which those with a final outcome are no longer checked.
+const TICKETS_MAX: usize = 256;
+
+/// A ticket, and what may become of its block.
+struct Expected {
+    ticket: Ticket,
+    /// The outcome of a block that is void.
+    void: Option<Status>,
+    /// The stage that was reported as reached; it stays reached.
+    reached: Option<Stage>,
+}
+
 /// A journal and its model.
 pub(crate) struct World {
     pub(crate) shape: Shape,
@@ -93,8 +105,8 @@ pub(crate) struct World {
     pub(crate) shards: Vec<model::Shard>,
     pub(crate) running: Option<SteppedJournal>,
     journal_id: u64,
-    /// Written, and not yet known to be durable.
-    pending: Vec<Ticket>,
+    /// The tickets since the journal was opened, with the outcomes that are certain already.
+    tickets: Vec<Expected>,
     /// Committed index per shard, if the caller commits.
     committed: Vec<u64>,
     /// The line was durable up to this position.
@@ -120,7 +132,7 @@ impl World {
             shards: vec![model::Shard::default(); shard_count],
             running: None,
             journal_id: rng.u64(..),
-            pending: Vec::new(),
+            tickets: Vec::new(),
             committed: vec![0; shard_count],
             position: 0,
             now_ms: 1_700_000_000_000,
@@ -154,7 +166,7 @@ impl World {
         self.position = position;
         for (number, shard) in self.shards.iter_mut().enumerate() {
             let id = ShardId(number as u16);
-            let end = opened.journal.durable(id);
+            let end = opened.journal.last(id, Stage::Written);
             assert_eq!(end, opened.journal.shard_end(id).index);
             if self.shape.commit == Commit::ByCaller {
                 opened.journal.commit(id, end);
@@ -165,6 +177,9 @@ impl World {
                 Err(error) => panic!("shard {number}: {error}"),
             }
             self.committed[number] = end.0;
+            if self.shape.commit == Commit::ByCaller {
+                opened.journal.begin_reign(id, 1);
+            }
         }
         self.running = Some(opened);
         Ok(())
@@ -215,7 +230,7 @@ impl World {
         self.disk.heal();
         self.is_disturbed = false;
         self.running = None;
-        self.pending.clear();
+        self.tickets.clear();
     }
 
     /// Runs a random action.
@@ -227,6 +242,7 @@ impl World {
             68..90 => drop(self.step_filer()),
             90..96 => self.read_random_part(),
             96..98 => self.disk.write_back(&mut self.rng),
+            98 => self.end_reign(),
             _ => self.cut(),
         }
     }
@@ -296,7 +312,11 @@ impl World {
         drop(guard);
         if let Some(ticket) = ticket {
             self.shards[number].add(ticket.index.0, changes);
-            self.pending.push(ticket);
+            self.tickets.push(Expected {
+                ticket,
+                void: None,
+                reached: None,
+            });
         }
     }
 
@@ -330,17 +350,37 @@ impl World {
         let Some(running) = &self.running else { return };
         let journal = &running.journal;
         let shards = &mut self.shards;
-        self.pending.retain(|ticket| match journal.status(*ticket) {
-            Status::Pending => true,
-            Status::Durable => {
+        for expected in &mut self.tickets {
+            let ticket = expected.ticket;
+            let written = journal.status_at(Stage::Written, ticket);
+            let committed = journal.status(ticket);
+            if let Some(void) = expected.void {
+                assert_eq!((written, committed), (void, void), "{ticket:?}");
+                continue;
+            }
+            if written == Status::Durable {
                 shards[usize::from(ticket.shard.0)].acked(ticket.index.0);
-                false
+                expected.reached = expected.reached.or(Some(Stage::Written));
             }
-            Status::Failed => {
-                assert!(matches!(journal.health(), Health::Failed { .. }));
-                false
+            if committed == Status::Durable {
+                assert_eq!(written, Status::Durable, "committed blocks are written");
+                expected.reached = Some(Stage::Committed);
             }
-        });
+            for (stage, status) in [(Stage::Written, written), (Stage::Committed, committed)] {
+                match status {
+                    Status::Pending => assert_ne!(expected.reached, Some(stage), "{ticket:?}"),
+                    Status::Durable => {}
+                    Status::Failed => {
+                        assert!(matches!(journal.health(), Health::Failed { .. }));
+                    }
+                    Status::Moved | Status::Cut => panic!("{ticket:?} is {status:?}"),
+                }
+            }
+        }
+        if self.tickets.len() > TICKETS_MAX {
+            let is_open = |it: &Expected| it.void.is_none() && it.reached != Some(Stage::Committed);
+            self.tickets.retain(is_open);
+        }
         self.position = self.position.max(journal.durable_position().0);
         if self.shape.commit == Commit::ByCaller {
             for (number, shard) in shards.iter().enumerate() {
@@ -351,20 +391,83 @@ impl World {
         }
     }
 
+    /// Ends the reign over a shard and begins another.
+    fn end_reign(&mut self) {
+        let number = self.rng.usize(..self.shards.len());
+        let shard = ShardId(number as u16);
+        self.journal().end_reign(shard);
+        self.note_end_of_reign(number, self.journal().shard_end(shard).index);
+        let refused =
+            self.journal()
+                .lock(shard, self.now_ms)
+                .append(StreamId(0), None, 0, b"nobody leads");
+        let expected = [
+            AppendError::Moved,
+            AppendError::Failed,
+            AppendError::DiskFull,
+        ];
+        assert!(refused.is_err_and(|error| expected.contains(&error)));
+        self.begin_reign(shard);
+    }
+
+    fn begin_reign(&self, shard: ShardId) {
+        let term = self.journal().shard_end(shard).term + 1;
+        self.journal().begin_reign(shard, term);
+    }
+
+    /// Notes that the blocks after the last one that the line has taken will never exist.
+    fn note_end_of_reign(&mut self, number: usize, taken: Index) {
+        if taken.0 < self.shards[number].last() {
+            self.shards[number].dropped(taken.0 + 1);
+            self.note_void(number, Index(taken.0 + 1), Status::Moved);
+        }
+    }
+
+    /// Notes the outcome of the blocks of a shard from `index` on.
+    fn note_void(&mut self, number: usize, index: Index, outcome: Status) {
+        let concerned = |it: &&mut Expected| {
+            usize::from(it.ticket.shard.0) == number && it.ticket.index >= index
+        };
+        for expected in self.tickets.iter_mut().filter(concerned) {
+            assert_ne!(
+                expected.reached,
+                Some(Stage::Committed),
+                "committed for good"
+            );
+            expected.void.get_or_insert(outcome);
+        }
+    }
+
     /// Voids a shard's tail, as a follower does.
     fn cut(&mut self) {
         if self.shape.commit != Commit::ByCaller {
             return;
         }
         let number = self.rng.usize(..self.shards.len());
-        let last = self.shards[number].last();
+        let shard = ShardId(number as u16);
+        let last = self.journal().shard_end(shard).index.0;
         let index = self.rng.u64(self.committed[number]..=last) + 1;
-        match self.journal().cut(ShardId(number as u16), Index(index)) {
-            Ok(()) if index <= last => self.shards[number].cut(index),
+        let written = self.journal().last(shard, Stage::Written);
+        let cut = self.journal().cut(shard, Index(index));
+        if cut == Err(CutError::Failed) {
+            assert!(self.is_disturbed);
+            return;
+        }
+        // A cut that is done found every taken block on disk.
+        let taken = match cut {
+            Ok(()) => written,
+            Err(_) => self.journal().shard_end(shard).index,
+        };
+        self.note_end_of_reign(number, taken);
+        match cut {
+            Ok(()) if index <= self.shards[number].last() => {
+                self.shards[number].cut(index);
+                self.note_void(number, Index(index), Status::Cut);
+            }
             Ok(()) | Err(CutError::Pending) => {}
-            Err(CutError::Failed) if self.is_disturbed => {}
             Err(error) => panic!("{error}"),
         }
+        self.begin_reign(shard);
     }
 
     fn visible(&self, number: usize) -> Streams {

@@ -23,13 +23,13 @@ mod sync;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use journal::{Index, ShardId, StreamId, record};
+use journal::{Index, Reign, ShardId, StreamId, record};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
 use self::doorbell::Doorbell;
 use self::follow::{Follow, Followers};
-use self::publication::{Publication, Status};
+use self::publication::{Publication, Stage, Status, Ticket};
 
 /// Schedules to try per check.
 const SCHEDULES: usize = 400;
@@ -38,11 +38,12 @@ const SCHEDULES: usize = 400;
 const DEPTH: usize = 3;
 
 fn main() {
-    let checks: [(&str, fn()); 6] = [
+    let checks: [(&str, fn()); 7] = [
         ("a_thread_that_waits_is_woken", threads_that_wait),
         ("a_waker_is_woken_once", wakers),
         ("a_failure_wakes_everybody", failure),
         ("a_waiter_is_not_acked_by_a_neighbour", neighbours),
+        ("a_waiter_is_not_acked_by_a_later_reign", reigns),
         ("a_follower_sees_or_is_woken", followers),
         ("the_line_hears_every_ring", rings),
     ];
@@ -63,11 +64,27 @@ impl Wake for Sleeper {
     }
 }
 
+/// Returns a publication in its first reign.
+fn leading() -> Publication {
+    let publication = Publication::default();
+    publication.begin_reign(Reign(1));
+    publication
+}
+
+/// Returns the ticket of a block of the first reign.
+fn ticket(index: u64) -> Ticket {
+    Ticket {
+        shard: ShardId(0),
+        reign: Reign(1),
+        index: Index(index),
+    }
+}
+
 /// Waits for a block as a task does.
-fn wait_as_task(publication: &Publication, index: Index) -> Status {
+fn wait_as_task(publication: &Publication, ticket: Ticket) -> Status {
     let waker = Waker::from(Arc::new(Sleeper(thread::current())));
     loop {
-        match publication.notify(index, &waker) {
+        match publication.notify(ticket, Stage::Committed, &waker) {
             Status::Pending => thread::park(),
             status => return status,
         }
@@ -75,21 +92,21 @@ fn wait_as_task(publication: &Publication, index: Index) -> Status {
 }
 
 /// Publishes and wakes as the line does.
-fn advance(publication: &Publication, durable: Index) {
-    let before = publication.advance(durable);
-    publication.wake(before, durable);
+fn advance(publication: &Publication, last: u64) {
+    let progress = publication.advance(Index(last), Index(last));
+    publication.wake(progress);
 }
 
 fn threads_that_wait() {
-    let publication = Arc::new(Publication::default());
+    let publication = Arc::new(leading());
     let waiters: Vec<_> = [1, 2, 2, 5]
         .map(|index| {
             let publication = publication.clone();
-            thread::spawn(move || publication.wait(Index(index)))
+            thread::spawn(move || publication.wait(ticket(index)))
         })
         .into();
     for durable in [1, 3, 5] {
-        advance(&publication, Index(durable));
+        advance(&publication, durable);
     }
     for waiter in waiters {
         assert_eq!(waiter.join().unwrap_or(Status::Failed), Status::Durable);
@@ -97,15 +114,15 @@ fn threads_that_wait() {
 }
 
 fn wakers() {
-    let publication = Arc::new(Publication::default());
+    let publication = Arc::new(leading());
     let waiters: Vec<_> = [2, 1, 3]
         .map(|index| {
             let publication = publication.clone();
-            thread::spawn(move || wait_as_task(&publication, Index(index)))
+            thread::spawn(move || wait_as_task(&publication, ticket(index)))
         })
         .into();
     for durable in [1, 3] {
-        advance(&publication, Index(durable));
+        advance(&publication, durable);
     }
     for waiter in waiters {
         assert_eq!(waiter.join().unwrap_or(Status::Failed), Status::Durable);
@@ -113,32 +130,35 @@ fn wakers() {
 }
 
 fn failure() {
-    let publication = Arc::new(Publication::default());
+    let publication = Arc::new(leading());
     let task = {
         let publication = publication.clone();
-        thread::spawn(move || wait_as_task(&publication, Index(2)))
+        thread::spawn(move || wait_as_task(&publication, ticket(2)))
     };
     let sleeper = {
         let publication = publication.clone();
-        thread::spawn(move || publication.wait(Index(3)))
+        thread::spawn(move || publication.wait(ticket(3)))
     };
-    advance(&publication, Index(1));
+    advance(&publication, 1);
     publication.fail();
     for waiter in [task, sleeper] {
         assert_eq!(waiter.join().unwrap_or(Status::Durable), Status::Failed);
     }
-    assert_eq!(publication.status(Index(1)), Status::Durable);
+    assert_eq!(
+        publication.status(ticket(1), Stage::Committed),
+        Status::Durable
+    );
 }
 
 /// Two shards, each with its own disk that reports when a block is durable.
 fn neighbours() {
-    let shards: Arc<[(Publication, AtomicU64); 2]> = Arc::default();
+    let shards = Arc::new([(); 2].map(|()| (leading(), AtomicU64::new(0))));
     let waiters: Vec<_> = [(0, 1), (1, 1), (0, 2), (1, 2)]
         .map(|(shard, index)| {
             let shards = shards.clone();
             thread::spawn(move || {
                 let (publication, on_disk) = &shards[shard];
-                assert_eq!(publication.wait(Index(index)), Status::Durable);
+                assert_eq!(publication.wait(ticket(index)), Status::Durable);
                 assert!(on_disk.load(Ordering::SeqCst) >= index, "acked too early");
             })
         })
@@ -146,8 +166,43 @@ fn neighbours() {
     for (shard, durable) in [(0, 1), (1, 2), (0, 2)] {
         let (publication, on_disk) = &shards[shard];
         on_disk.store(durable, Ordering::SeqCst);
-        advance(publication, Index(durable));
+        advance(publication, durable);
     }
+    for waiter in waiters {
+        assert!(waiter.join().is_ok());
+    }
+}
+
+/// A reign ends after its first block was taken, and later blocks have the indexes of its others.
+fn reigns() {
+    let publication = Arc::new(leading());
+    let is_cut = Arc::new(AtomicU64::new(0));
+    let waiters: Vec<_> = [(1, true), (2, false), (3, true)]
+        .map(|(index, is_task)| {
+            let (publication, is_cut) = (publication.clone(), is_cut.clone());
+            thread::spawn(move || {
+                let status = match is_task {
+                    true => wait_as_task(&publication, ticket(index)),
+                    false => publication.wait(ticket(index)),
+                };
+                let cut = is_cut.load(Ordering::SeqCst);
+                let expected = match (index, cut) {
+                    (3, _) => Status::Moved,
+                    (2, 1) => Status::Cut,
+                    (1, _) => Status::Durable,
+                    _ => panic!("{status:?} for block {index} before the cut"),
+                };
+                assert_eq!(status, expected, "block {index}");
+            })
+        })
+        .into();
+    publication.end_reign(Index(2));
+    publication.wake_all();
+    is_cut.store(1, Ordering::SeqCst);
+    publication.cut(Index(2));
+    publication.wake_all();
+    publication.begin_reign(Reign(2));
+    advance(&publication, 3);
     for waiter in waiters {
         assert!(waiter.join().is_ok());
     }
