@@ -181,6 +181,7 @@ fn hint(code: ErrorCode, sent: Sent) -> &'static str {
         ErrorCode::IdReused => "use a new id for new content",
         ErrorCode::Trimmed => "start at the oldest retained offset, which is in the details",
         ErrorCode::OverBudget => "raise the budget, or leave out parts of that turn",
+        ErrorCode::Moved => "repeat it at the node that leads; it was not executed",
     }
 }
 

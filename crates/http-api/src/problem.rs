@@ -84,6 +84,7 @@ const fn status(code: ErrorCode) -> StatusCode {
             StatusCode::SERVICE_UNAVAILABLE
         }
         ErrorCode::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+        ErrorCode::Moved => StatusCode::MISDIRECTED_REQUEST,
     }
 }
 

@@ -78,11 +78,13 @@ pub enum ErrorCode {
     Trimmed = 22,
     /// A single turn of a conversation is larger than the budget.
     OverBudget = 23,
+    /// Another node leads what the request is for.
+    Moved = 24,
 }
 
 impl ErrorCode {
     /// All codes, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::NoResponder,
         Self::UnknownMethod,
         Self::Busy,
@@ -106,6 +108,7 @@ impl ErrorCode {
         Self::IdReused,
         Self::Trimmed,
         Self::OverBudget,
+        Self::Moved,
     ];
 
     /// Returns the code with this number.
@@ -144,6 +147,7 @@ impl ErrorCode {
             Self::IdReused => "id_reused",
             Self::Trimmed => "trimmed",
             Self::OverBudget => "over_budget",
+            Self::Moved => "moved",
         }
     }
 
@@ -179,6 +183,7 @@ impl ErrorCode {
             Self::IdReused => "the id was used for something else before",
             Self::Trimmed => "the requested data was trimmed",
             Self::OverBudget => "a single turn of the conversation is larger than the budget",
+            Self::Moved => "another node of the cluster leads what the request is for",
         }
     }
 
@@ -194,7 +199,8 @@ impl ErrorCode {
             | Self::Gone
             | Self::IdReused
             | Self::Trimmed
-            | Self::OverBudget => "node",
+            | Self::OverBudget
+            | Self::Moved => "node",
             Self::UnknownMethod | Self::HandlerError => "responder",
             Self::Unconfirmed | Self::Cancelled | Self::DeadlineExceeded => "client or node",
             Self::Busy | Self::TooLarge | Self::InvalidArgument => "client, node or responder",
@@ -218,7 +224,11 @@ impl ErrorCode {
     /// Returns whether the operation may be retried.
     pub const fn retry(self) -> Retry {
         match self {
-            Self::NoResponder | Self::Busy | Self::Throttled | Self::Unavailable => Retry::Safe,
+            Self::NoResponder
+            | Self::Busy
+            | Self::Throttled
+            | Self::Unavailable
+            | Self::Moved => Retry::Safe,
             Self::DeadlineExceeded | Self::Unconfirmed => Retry::MayDuplicate,
             Self::UnknownMethod
             | Self::TooLarge
@@ -270,7 +280,7 @@ mod tests {
             assert_eq!(code.as_str().parse(), Ok(code));
         }
         assert_eq!(ErrorCode::from_u16(0), None);
-        assert_eq!(ErrorCode::from_u16(24), None);
+        assert_eq!(ErrorCode::from_u16(25), None);
     }
 
     #[test]
