@@ -51,9 +51,7 @@ impl From<ErrorCode> for Exit {
             | ErrorCode::NotFound
             | ErrorCode::Gone
             | ErrorCode::Trimmed => Self::NotFound,
-            ErrorCode::Busy | ErrorCode::Unavailable | ErrorCode::Moved => {
-                Self::Unavailable
-            }
+            ErrorCode::Busy | ErrorCode::Unavailable | ErrorCode::Moved => Self::Unavailable,
             ErrorCode::DeadlineExceeded => Self::Timeout,
             ErrorCode::Denied | ErrorCode::Unauthenticated => Self::Denied,
             ErrorCode::Throttled => Self::OverLimit,

@@ -5,7 +5,7 @@ use conversations::draft::Refused as ChunkError;
 use conversations::{Invalid, Problem};
 use journal::ReadError;
 use model::{ErrorCode, SYSTEM_ORG};
-use platform::{Overloaded, Unconfirmed};
+use platform::{NotDurable, Overloaded};
 use store::{FollowError, StorageError};
 
 use crate::archive::ArchiveUnavailable;
@@ -275,5 +275,5 @@ impl From<conversations::record::Malformed> for ConversationError {
 store::storage_errors! {
     ConversationError: Overloaded,
     ConversationError: ReadError,
-    ConversationError: Unconfirmed,
+    ConversationError: NotDurable,
 }

@@ -144,8 +144,8 @@ impl MessageFollower {
             return match store.journal.notify(entry, waker) {
                 Status::Pending => Ok(Step::Waits),
                 Status::Durable => Ok(Step::Again),
-                // This fails with the reason.
-                Status::Failed => {
+                // This fails with the reason, if the journal failed.
+                Status::Failed | Status::Cut | Status::Moved => {
                     store.follow_names(made, waker)?;
                     Ok(Step::Again)
                 }

@@ -73,13 +73,14 @@ impl Generation {
 
 #[cfg(test)]
 mod tests {
-    use journal::{Index, ShardId};
+    use journal::{Index, Reign, ShardId};
 
     use super::*;
 
     fn ticket(index: u64) -> Ticket {
         Ticket {
             shard: ShardId(0),
+            reign: Reign(1),
             index: Index(index),
         }
     }

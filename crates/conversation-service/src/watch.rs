@@ -358,8 +358,8 @@ impl Watch {
                 let status = |ticket| store.journal.notify(ticket, waker);
                 match open.opening.map(status) {
                     None | Some(Status::Durable) => open.draft.show(),
-                    // The journal has registered the waker: look again when it is woken.
-                    Some(Status::Pending | Status::Failed) => continue,
+                    // Not stored yet; the journal has registered the waker.
+                    Some(_) => continue,
                 }
             }
             let (draft, id) = (open.number, &open.id);

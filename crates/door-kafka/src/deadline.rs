@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use platform::Unconfirmed;
+use platform::NotDurable;
 use tokio::time::{Instant, timeout_at};
 use topic_service::ProduceError;
 
@@ -79,7 +79,7 @@ impl Deadline {
     /// Waits until produced records are on disk, at most until the deadline.
     pub(super) async fn produced<T>(
         self,
-        durable: impl Future<Output = Result<T, Unconfirmed>>,
+        durable: impl Future<Output = Result<T, NotDurable>>,
     ) -> Result<T, Failed> {
         self.outcome(async { durable.await.map_err(ProduceError::from) })
             .await

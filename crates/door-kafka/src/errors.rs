@@ -6,6 +6,7 @@
 use std::fmt;
 
 use kafka::ErrorCode;
+use platform::NotDurable;
 use recordbatch::{Malformed, Rejected};
 use topic_service::{
     AdminError, FetchError, GroupError, ProduceError, ReadOnly, Storage, TransactionError,
@@ -58,6 +59,7 @@ fn of_storage(storage: &Storage) -> ErrorCode {
             ErrorCode::KafkaStorageError
         }
         Storage::TooLarge { .. } => ErrorCode::MessageTooLarge,
+        Storage::Moved => ErrorCode::NotLeaderOrFollower,
     }
 }
 
@@ -69,6 +71,15 @@ fn of_written(storage: &Storage) -> ErrorCode {
     }
 }
 
+/// The code of an outcome of a partition leader that is not durable: `unknown`, after which clients
+/// retry, if it may be stored.
+fn of_not_durable(error: NotDurable, unknown: ErrorCode) -> ErrorCode {
+    match error {
+        NotDurable::Failed | NotDurable::Cut => unknown,
+        NotDurable::Moved => ErrorCode::NotLeaderOrFollower,
+    }
+}
+
 /// The code of a coordinator's storage error.
 fn of_coordinator_storage(storage: &Storage) -> ErrorCode {
     match storage {
@@ -76,6 +87,7 @@ fn of_coordinator_storage(storage: &Storage) -> ErrorCode {
             ErrorCode::CoordinatorNotAvailable
         }
         Storage::TooLarge { .. } => ErrorCode::InvalidRequest,
+        Storage::Moved => ErrorCode::NotCoordinator,
     }
 }
 
@@ -159,8 +171,7 @@ impl Coded for ProduceError {
             Self::Transaction(Denied::Fenced) => ErrorCode::InvalidProducerEpoch,
             Self::Transaction(denied) => of_denied(denied),
             Self::Storage(storage) => of_written(storage),
-            // Clients retry, as after any unknown outcome.
-            Self::Unconfirmed(_) => ErrorCode::KafkaStorageError,
+            Self::NotDurable(error) => of_not_durable(*error, ErrorCode::KafkaStorageError),
         }
     }
 }
@@ -176,8 +187,7 @@ impl Coded for FetchError {
             Self::Fenced { .. } => ErrorCode::FencedLeaderEpoch,
             Self::Ahead { .. } => ErrorCode::UnknownLeaderEpoch,
             Self::Storage(storage) => of_storage(storage),
-            // Clients retry, as after any unknown outcome.
-            Self::Unconfirmed(_) => ErrorCode::KafkaStorageError,
+            Self::NotDurable(error) => of_not_durable(*error, ErrorCode::KafkaStorageError),
         }
     }
 }
@@ -197,8 +207,7 @@ impl Coded for AdminError {
             Self::Topic(TopicError::Room { .. }) | Self::Names { .. } => ErrorCode::PolicyViolation,
             Self::Topic(TopicError::Config(_)) => ErrorCode::InvalidConfig,
             Self::Storage(storage) => of_written(storage),
-            // Clients retry, as after any unknown outcome.
-            Self::Unconfirmed(_) => ErrorCode::RequestTimedOut,
+            Self::NotDurable(error) => of_not_durable(*error, ErrorCode::RequestTimedOut),
         }
     }
 }
@@ -214,8 +223,7 @@ impl Coded for UserChangeError {
             Self::User(UserError::Unknown) => ErrorCode::ResourceNotFound,
             Self::User(UserError::Room) => ErrorCode::PolicyViolation,
             Self::Storage(storage) => of_written(storage),
-            // Clients retry, as after any unknown outcome.
-            Self::Unconfirmed(_) => ErrorCode::RequestTimedOut,
+            Self::NotDurable(error) => of_not_durable(*error, ErrorCode::RequestTimedOut),
         }
     }
 }
@@ -228,8 +236,9 @@ impl Coded for TransactionError {
             Self::Denied(denied) => of_denied(denied),
             Self::Unknown(_) => ErrorCode::UnknownTopicOrPartition,
             Self::Storage(storage) => of_coordinator_storage(storage),
+            Self::NotDurable(NotDurable::Moved) => ErrorCode::NotCoordinator,
             // Clients retry, as after any unknown outcome.
-            Self::Unconfirmed(_) => ErrorCode::CoordinatorNotAvailable,
+            Self::NotDurable(_) => ErrorCode::CoordinatorNotAvailable,
         }
     }
 }
@@ -242,8 +251,9 @@ impl Coded for GroupError {
             Self::Refused(refused) => of_refused(refused),
             Self::Transaction(denied) => of_denied(denied),
             Self::Storage(storage) => of_coordinator_storage(storage),
+            Self::NotDurable(NotDurable::Moved) => ErrorCode::NotCoordinator,
             // Clients retry, as after any unknown outcome.
-            Self::Unconfirmed(_) => ErrorCode::CoordinatorNotAvailable,
+            Self::NotDurable(_) => ErrorCode::CoordinatorNotAvailable,
         }
     }
 }

@@ -5,7 +5,7 @@ use door::topics::Refused;
 use messaging::mailboxes::WriteError;
 use messaging::{MemoryWriteError, RequestError, SubscribeError};
 use model::{ErrorCode, Failure};
-use platform::Unconfirmed;
+use platform::NotDurable;
 use quota_service::Throttled;
 use store::{StorageError, StreamError};
 
@@ -76,9 +76,13 @@ impl ErrorAnswer {
     }
 }
 
-impl From<Unconfirmed> for ErrorAnswer {
-    fn from(unconfirmed: Unconfirmed) -> Self {
-        Self::new(ErrorCode::Unconfirmed, unconfirmed.to_string()).after_sending()
+impl From<NotDurable> for ErrorAnswer {
+    fn from(error: NotDurable) -> Self {
+        let answer = Self::new(error.code(), error.to_string());
+        match error {
+            NotDurable::Failed | NotDurable::Cut => answer.after_sending(),
+            NotDurable::Moved => answer,
+        }
     }
 }
 
@@ -130,12 +134,13 @@ impl From<StorageError> for ErrorAnswer {
         let answer = Self::new(error.code(), error.to_string());
         match error {
             StorageError::Overloaded(_) => answer.retry_after(OVERLOADED_RETRY_MS),
-            StorageError::Unconfirmed(_) => answer.after_sending(),
+            StorageError::NotDurable(error) => error.into(),
             StorageError::Names { .. }
             | StorageError::TooLarge { .. }
             | StorageError::Conflict { .. }
             | StorageError::QueueFull
             | StorageError::DiskFull
+            | StorageError::Moved
             | StorageError::Failed { .. }
             | StorageError::Unreadable { .. } => answer,
         }

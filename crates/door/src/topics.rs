@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use access::{Forbidden, Principal};
 use model::{ErrorCode, nearest};
-use platform::Unconfirmed;
+use platform::NotDurable;
 use topic_service::records::{BadRecords, NotRead};
 use topic_service::{AdminError, FetchError, ProduceError, ReadOnly, Storage};
 use topic_service::{Topic, TopicRef, Topics};
@@ -117,9 +117,9 @@ impl Refused {
     }
 }
 
-impl From<Unconfirmed> for Refused {
-    fn from(unconfirmed: Unconfirmed) -> Self {
-        Self::new(ErrorCode::Unconfirmed, unconfirmed.to_string())
+impl From<NotDurable> for Refused {
+    fn from(error: NotDurable) -> Self {
+        Self::new(error.code(), error.to_string())
     }
 }
 
@@ -129,6 +129,7 @@ impl From<Storage> for Refused {
             Storage::Busy => ErrorCode::Busy,
             Storage::DiskFull | Storage::Failed { .. } => ErrorCode::Unavailable,
             Storage::TooLarge { .. } => ErrorCode::TooLarge,
+            Storage::Moved => ErrorCode::Moved,
             Storage::Unreadable { .. } => ErrorCode::Internal,
         };
         Self::new(code, storage.to_string())
@@ -148,7 +149,7 @@ impl From<AdminError> for Refused {
             },
             AdminError::Names { .. } | AdminError::ReadOnly(ReadOnly) => ErrorCode::Denied,
             AdminError::Storage(storage) => return storage.clone().into(),
-            AdminError::Unconfirmed(unconfirmed) => return (*unconfirmed).into(),
+            AdminError::NotDurable(error) => return (*error).into(),
         };
         Self::new(code, error.to_string())
     }
@@ -182,7 +183,7 @@ impl From<ProduceError> for Refused {
                 | Denied::Transactions { .. },
             ) => ErrorCode::Internal,
             ProduceError::Storage(storage) => return storage.clone().into(),
-            ProduceError::Unconfirmed(unconfirmed) => return (*unconfirmed).into(),
+            ProduceError::NotDurable(error) => return (*error).into(),
         };
         Self::new(code, error.to_string())
     }
@@ -210,7 +211,7 @@ impl From<FetchError> for Refused {
             // Clients of these listeners name no leader epoch.
             FetchError::Fenced { .. } | FetchError::Ahead { .. } => ErrorCode::Internal,
             FetchError::Storage(storage) => return storage.clone().into(),
-            FetchError::Unconfirmed(unconfirmed) => return (*unconfirmed).into(),
+            FetchError::NotDurable(error) => return (*error).into(),
         };
         let refused = Self::new(code, error.to_string());
         match error {

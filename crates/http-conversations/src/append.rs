@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use conversation_service::{Appended, Batch, NewMessage, Pending};
 use http_api::{Client, Problem, Shared, body, off_thread, within_write_limit};
 use model::{ErrorCode, Name};
-use platform::{Durable, Unconfirmed};
+use platform::{Durable, NotDurable};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -174,7 +174,7 @@ async fn append_off_thread(
 /// Waits until a pending result is on disk.
 pub(super) async fn answered<T, E>(pending: platform::Pending<T, E>) -> Result<T, Problem>
 where
-    E: From<Unconfirmed>,
+    E: From<NotDurable>,
     Problem: From<E>,
 {
     charged_and_answered(None, pending).await
@@ -186,22 +186,22 @@ pub(super) async fn charged_and_answered<T, E>(
     pending: platform::Pending<T, E>,
 ) -> Result<T, Problem>
 where
-    E: From<Unconfirmed>,
+    E: From<NotDurable>,
     Problem: From<E>,
 {
     let both = async {
         let outcome = pending.await?;
         if let Some(charged) = charged {
-            charged.await.map_err(unconfirmed)?;
+            charged.await.map_err(not_durable)?;
         }
         Ok(outcome)
     };
     within_write_limit(both).await
 }
 
-/// Returns the `unconfirmed` problem of a quota charge.
-pub(super) fn unconfirmed(error: Unconfirmed) -> Problem {
-    Problem::of(ErrorCode::Unconfirmed, error.to_string())
+/// Returns the problem of a quota charge that is not durable.
+pub(super) fn not_durable(error: NotDurable) -> Problem {
+    Problem::of(error.code(), error.to_string())
 }
 
 /// Formats a sequence number or a version as an entity tag.

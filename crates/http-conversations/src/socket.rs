@@ -33,7 +33,7 @@ use tokio::time::{Instant, Sleep};
 
 use self::command::Outcome;
 use self::watches::Watches;
-use super::append::{AROUND, unconfirmed};
+use super::append::{AROUND, not_durable};
 use super::place::of;
 
 /// The bound on the appends of a connection that wait for the disk. Above it, the node stops
@@ -113,7 +113,7 @@ impl Waiting {
         if let Some(charged) = &self.charged
             && let Err(error) = ready!(charged.poll_durable(cx.waker()))
         {
-            return Poll::Ready(Err(unconfirmed(error)));
+            return Poll::Ready(Err(not_durable(error)));
         }
         let outcome = self.pending.poll_answer(cx.waker());
         outcome.map_err(Problem::from)

@@ -224,7 +224,7 @@ pub(super) async fn applied(
         is_here_alone,
     } = change.map_err(refused)?;
     if let Some(durable) = durable {
-        durable.await.map_err(|_| super::errors::unconfirmed())?;
+        durable.await.map_err(super::errors::not_durable)?;
     }
     Ok(Json(match is_here_alone {
         true => json!({ "version": version, "here_alone": true }),

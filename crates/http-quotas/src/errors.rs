@@ -1,15 +1,9 @@
 //! Errors of several handlers.
 
-use axum::http::StatusCode;
 use http_api::Problem;
-use model::ErrorCode;
+use platform::NotDurable;
 
-/// Returns the `unconfirmed` problem: the decision may or may not be on disk.
-pub fn unconfirmed() -> Problem {
-    let detail = platform::Unconfirmed.to_string();
-    Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        ErrorCode::Unconfirmed,
-        detail,
-    )
+/// Returns the problem of a decision that is not durable.
+pub fn not_durable(error: NotDurable) -> Problem {
+    Problem::of(error.code(), error.to_string())
 }

@@ -88,7 +88,7 @@ pub(super) async fn settle(
         return Err(Problem::of(ErrorCode::Unconfirmed, reason));
     }
     if let Some(durable) = settling.durable {
-        durable.await.map_err(|_| super::errors::unconfirmed())?;
+        durable.await.map_err(super::errors::not_durable)?;
     }
     Ok(reply)
 }

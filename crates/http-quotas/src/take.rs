@@ -437,7 +437,7 @@ pub(super) async fn take(
         }
     };
     for durable in durables {
-        durable.await.map_err(|_| super::errors::unconfirmed())?;
+        durable.await.map_err(super::errors::not_durable)?;
     }
     Ok(reply)
 }

@@ -181,7 +181,7 @@ fn refused(error: UserChangeError) -> Problem {
             UserError::Room => ErrorCode::Denied,
         },
         UserChangeError::Storage(storage) => return Refused::from(storage.clone()).into(),
-        UserChangeError::Unconfirmed(unconfirmed) => return Refused::from(*unconfirmed).into(),
+        UserChangeError::NotDurable(error) => return Refused::from(*error).into(),
     };
     Problem::of(code, error.to_string())
 }

@@ -224,11 +224,9 @@ impl ErrorCode {
     /// Returns whether the operation may be retried.
     pub const fn retry(self) -> Retry {
         match self {
-            Self::NoResponder
-            | Self::Busy
-            | Self::Throttled
-            | Self::Unavailable
-            | Self::Moved => Retry::Safe,
+            Self::NoResponder | Self::Busy | Self::Throttled | Self::Unavailable | Self::Moved => {
+                Retry::Safe
+            }
             Self::DeadlineExceeded | Self::Unconfirmed => Retry::MayDuplicate,
             Self::UnknownMethod
             | Self::TooLarge

@@ -3,14 +3,47 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use journal::{Journal, Status, Ticket};
+use model::ErrorCode;
 
-/// The journal failed: it is unknown whether the operation is on disk.
+/// The reason why an operation is not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the journal has failed: whether this is on disk is unknown until the node is restarted")]
-pub struct Unconfirmed;
+pub enum NotDurable {
+    /// The journal failed: it is unknown whether the operation is on disk.
+    #[error(
+        "the journal has failed: whether this is on disk is unknown until the node is restarted"
+    )]
+    Failed,
+    /// Another node took over the lead. It is unknown whether it has the operation.
+    #[error("another node took over before this was committed: whether it is stored is unknown")]
+    Cut,
+    /// Another node took over the lead before the operation was replicated: it was not executed.
+    #[error("another node leads what this is stored in; nothing was stored")]
+    Moved,
+}
+
+impl NotDurable {
+    /// Returns the error code: `moved` or `unconfirmed`.
+    pub fn code(self) -> ErrorCode {
+        match self {
+            Self::Failed | Self::Cut => ErrorCode::Unconfirmed,
+            Self::Moved => ErrorCode::Moved,
+        }
+    }
+
+    /// Returns the result of a wait for a ticket with this status.
+    pub fn result(status: Status) -> Poll<Result<(), Self>> {
+        match status {
+            Status::Pending => Poll::Pending,
+            Status::Durable => Poll::Ready(Ok(())),
+            Status::Failed => Poll::Ready(Err(Self::Failed)),
+            Status::Cut => Poll::Ready(Err(Self::Cut)),
+            Status::Moved => Poll::Ready(Err(Self::Moved)),
+        }
+    }
+}
 
 /// A wait for an operation to be on disk: a future, or polled by callers that answer in order.
 #[derive(Clone)]
@@ -29,17 +62,13 @@ impl Durable {
     }
 
     /// Returns the result once it is known; until then, the waker is woken when it may be.
-    pub fn poll_durable(&self, waker: &Waker) -> Poll<Result<(), Unconfirmed>> {
+    pub fn poll_durable(&self, waker: &Waker) -> Poll<Result<(), NotDurable>> {
         for ticket in self.tickets.into_iter().flatten() {
             let status = match self.journal.status(ticket) {
                 Status::Pending => self.journal.notify(ticket, waker),
                 status => status,
             };
-            match status {
-                Status::Pending => return Poll::Pending,
-                Status::Failed => return Poll::Ready(Err(Unconfirmed)),
-                Status::Durable => {}
-            }
+            ready!(NotDurable::result(status))?;
         }
         Poll::Ready(Ok(()))
     }
@@ -50,7 +79,7 @@ impl Durable {
         &self,
         watched: &mut Option<(Ticket, Waker)>,
         waker: &Waker,
-    ) -> Poll<Result<(), Unconfirmed>> {
+    ) -> Poll<Result<(), NotDurable>> {
         for ticket in self.tickets.into_iter().flatten() {
             let mut status = self.journal.status(ticket);
             if status == Status::Pending {
@@ -62,30 +91,28 @@ impl Durable {
                 }
                 status = self.journal.notify(ticket, waker);
             }
-            match status {
-                Status::Pending => {
-                    *watched = Some((ticket, waker.clone()));
-                    return Poll::Pending;
-                }
-                Status::Failed => return Poll::Ready(Err(Unconfirmed)),
-                Status::Durable => {}
+            if status == Status::Pending {
+                *watched = Some((ticket, waker.clone()));
             }
+            ready!(NotDurable::result(status))?;
         }
         Poll::Ready(Ok(()))
     }
 
     /// Blocks until the result is known. Must not be called on threads that serve connections.
-    pub fn wait(&self) -> Result<(), Unconfirmed> {
-        let mut tickets = self.tickets.into_iter().flatten();
-        match tickets.all(|ticket| self.journal.wait(ticket) == Status::Durable) {
-            true => Ok(()),
-            false => Err(Unconfirmed),
+    pub fn wait(&self) -> Result<(), NotDurable> {
+        for ticket in self.tickets.into_iter().flatten() {
+            let status = self.journal.wait(ticket);
+            if let Poll::Ready(Err(error)) = NotDurable::result(status) {
+                return Err(error);
+            }
         }
+        Ok(())
     }
 }
 
 impl Future for Durable {
-    type Output = Result<(), Unconfirmed>;
+    type Output = Result<(), NotDurable>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.poll_durable(cx.waker())

@@ -26,7 +26,7 @@ pub use clock::{Clock, Entropy, Ports};
 pub use context::RequestContext;
 pub use counters::{Counter, Counters, Tally};
 pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
-pub use durable::{Durable, Unconfirmed};
+pub use durable::{Durable, NotDurable};
 pub use later::Later;
 pub use offload::{Inline, Offload, Overloaded, Work};
 pub use owner::{ForeignOwner, check_owner};

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use journal::{Journal, Ticket};
 
-use crate::durable::{Durable, Unconfirmed};
+use crate::durable::{Durable, NotDurable};
 use crate::later::Later;
 
 /// Computes an outcome in steps; called again after its waker was woken.
@@ -17,7 +17,7 @@ type Steps<T, E> = Box<dyn FnMut(&Waker) -> Poll<Result<T, E>> + Send>;
 /// A pending outcome: a future or, for answers that are sent in order, polled at the front of a queue
 /// ([`Pending::poll_answer`]). Dropping it does not undo the request.
 #[must_use = "dropping it loses the outcome of a request that is executed anyway"]
-pub struct Pending<T, E = Unconfirmed>(State<T, E>);
+pub struct Pending<T, E = NotDurable>(State<T, E>);
 
 enum State<T, E> {
     /// The outcome, to be reported when its records are on disk.
@@ -89,7 +89,7 @@ impl<T, E> Pending<T, E> {
     }
 }
 
-impl<T, E: From<Unconfirmed>> Pending<T, E> {
+impl<T, E: From<NotDurable>> Pending<T, E> {
     /// Returns the outcome, or registers the waker, which is woken once.
     ///
     /// # Panics
@@ -124,7 +124,7 @@ impl<T, E: From<Unconfirmed>> Pending<T, E> {
 impl<T, E> Pending<T, E>
 where
     T: Send + 'static,
-    E: From<Unconfirmed> + Send + 'static,
+    E: From<NotDurable> + Send + 'static,
 {
     /// Converts a successful outcome.
     pub fn map<U>(self, convert: impl FnOnce(T) -> U + Send + 'static) -> Pending<U, E> {
@@ -152,7 +152,7 @@ where
 
 impl<T, E> Unpin for Pending<T, E> {}
 
-impl<T, E: From<Unconfirmed>> Future for Pending<T, E> {
+impl<T, E: From<NotDurable>> Future for Pending<T, E> {
     type Output = Result<T, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -2,7 +2,7 @@
 
 use journal::{AppendError, Health, Journal, ReadError};
 use model::{ErrorCode, NameError};
-use platform::{Overloaded, Unconfirmed};
+use platform::{NotDurable, Overloaded};
 
 use crate::directory::Malformed;
 
@@ -63,9 +63,12 @@ pub enum StorageError {
     /// Too many operations wait for a thread that may read from the disk.
     #[error(transparent)]
     Overloaded(#[from] Overloaded),
-    /// The operation may or may not be on disk.
+    /// Another node leads the shard of the name.
+    #[error("another node leads what this is stored in; nothing was stored")]
+    Moved,
+    /// The operation is not acknowledged: it may or may not be stored, or another node leads.
     #[error(transparent)]
-    Unconfirmed(#[from] Unconfirmed),
+    NotDurable(#[from] NotDurable),
 }
 
 fn because(reason: &Option<String>) -> String {
@@ -81,6 +84,7 @@ impl StorageError {
             AppendError::Conflict { next, .. } => Self::Conflict { next },
             AppendError::Full => Self::QueueFull,
             AppendError::DiskFull => Self::DiskFull,
+            AppendError::Moved => Self::Moved,
             AppendError::Failed => Self::Failed {
                 reason: match journal.health() {
                     Health::Failed { reason } => Some(reason),
@@ -99,7 +103,8 @@ impl StorageError {
             Self::QueueFull | Self::DiskFull | Self::Failed { .. } => ErrorCode::Unavailable,
             Self::Unreadable { .. } => ErrorCode::Internal,
             Self::Overloaded(Overloaded) => ErrorCode::Busy,
-            Self::Unconfirmed(Unconfirmed) => ErrorCode::Unconfirmed,
+            Self::Moved => ErrorCode::Moved,
+            Self::NotDurable(error) => error.code(),
         }
     }
 }
@@ -210,7 +215,7 @@ macro_rules! storage_errors {
 storage_errors! {
     StreamError: ReadError,
     StreamError: Overloaded,
-    StreamError: Unconfirmed,
+    StreamError: NotDurable,
     StreamsError: ReadError,
-    StreamsError: Unconfirmed,
+    StreamsError: NotDurable,
 }

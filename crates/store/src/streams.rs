@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::{AppendError, Status, Ticket};
+use journal::{AppendError, Ticket};
 use model::Name;
-use platform::{Platform, Unconfirmed};
+use platform::{Durable, Platform};
 
 use crate::directory::{Kind, Location};
 use crate::error::StreamsError;
@@ -144,10 +144,8 @@ impl Streams {
 
     fn wait_for(&self, trimmed: Result<Ticket, AppendError>) -> Result<(), StreamsError> {
         let ticket = trimmed.map_err(|error| self.store.append_error(error))?;
-        match self.store.journal.wait(ticket) {
-            Status::Durable => Ok(()),
-            Status::Pending | Status::Failed => Err(Unconfirmed.into()),
-        }
+        let durable = Durable::new(&self.store.journal, [Some(ticket), None]);
+        Ok(durable.wait()?)
     }
 
     fn view(&self, name: &str, location: Location) -> StreamView {

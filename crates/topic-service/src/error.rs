@@ -1,7 +1,7 @@
 //! Errors of topics, each with the Kafka error that it maps to.
 
 use journal::{AppendError, Health, Journal, ReadError};
-use platform::{Overloaded, Unconfirmed};
+use platform::{NotDurable, Overloaded};
 use recordbatch::{BadRecord, Malformed, Rejected};
 use topics::groups::Refused;
 use topics::{Denied, OutOfRange, Refusal, TopicError, UserError};
@@ -24,6 +24,9 @@ pub enum Storage {
         /// The reason, for people.
         reason: String,
     },
+    /// NOT_LEADER_OR_FOLLOWER or NOT_COORDINATOR: another node leads the partition or group.
+    #[error("another node leads what this is stored in; nothing was stored")]
+    Moved,
     /// MESSAGE_TOO_LARGE: the entry does not fit into the journal.
     #[error("{size} bytes are more than the {limit} that fit into the journal")]
     TooLarge {
@@ -46,6 +49,7 @@ impl Storage {
             AppendError::TooLarge { size, limit } => Self::TooLarge { size, limit },
             AppendError::Full => Self::Busy,
             AppendError::DiskFull => Self::DiskFull,
+            AppendError::Moved => Self::Moved,
             AppendError::Conflict { .. } | AppendError::Failed => Self::Failed {
                 reason: match journal.health() {
                     Health::Failed { reason } => reason,
@@ -119,7 +123,7 @@ pub enum ProduceError {
     Storage(#[from] Storage),
     /// The outcome is unknown: the journal failed before the batch was on disk.
     #[error(transparent)]
-    Unconfirmed(#[from] Unconfirmed),
+    NotDurable(#[from] NotDurable),
 }
 
 /// Formats the first few indexes for an error message.
@@ -166,7 +170,7 @@ pub enum FetchError {
     Storage(#[from] Storage),
     /// The outcome is unknown: the journal failed before the deletion of records was on disk.
     #[error(transparent)]
-    Unconfirmed(#[from] Unconfirmed),
+    NotDurable(#[from] NotDurable),
 }
 
 /// A topic was not created, changed or deleted, or may not have been.
@@ -192,7 +196,7 @@ pub enum AdminError {
     Storage(#[from] Storage),
     /// The outcome is unknown: the journal failed before the change was on disk.
     #[error(transparent)]
-    Unconfirmed(#[from] Unconfirmed),
+    NotDurable(#[from] NotDurable),
 }
 
 /// A user was not changed, or may not have been.
@@ -206,7 +210,7 @@ pub enum UserChangeError {
     Storage(#[from] Storage),
     /// The outcome is unknown: the journal failed before the change was on disk.
     #[error(transparent)]
-    Unconfirmed(#[from] Unconfirmed),
+    NotDurable(#[from] NotDurable),
 }
 
 /// A request of a producer or a transaction failed.
@@ -223,7 +227,7 @@ pub enum TransactionError {
     Storage(#[from] Storage),
     /// The outcome is unknown: the journal failed before the change was on disk.
     #[error(transparent)]
-    Unconfirmed(#[from] Unconfirmed),
+    NotDurable(#[from] NotDurable),
 }
 
 /// A request of a consumer group failed.
@@ -241,7 +245,7 @@ pub enum GroupError {
     Storage(#[from] Storage),
     /// The outcome is unknown: the journal failed before the change was on disk.
     #[error(transparent)]
-    Unconfirmed(#[from] Unconfirmed),
+    NotDurable(#[from] NotDurable),
 }
 
 /// The stored topics cannot be used.

@@ -155,8 +155,8 @@ impl Fetching {
             return match journal.notify(ticket, waker) {
                 Status::Pending => true,
                 Status::Durable => false,
-                // The journal failed: no new data will come, so the fetch waits for its timeout.
-                Status::Failed => true,
+                // No data will come from the journal, so the fetch waits for its timeout.
+                Status::Failed | Status::Cut | Status::Moved => true,
             };
         }
         let next = live.next_record;

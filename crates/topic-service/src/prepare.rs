@@ -4,7 +4,7 @@
 use std::task::Poll;
 
 use bytes::Bytes;
-use platform::{Pending, Unconfirmed};
+use platform::{NotDurable, Pending};
 use recordbatch::codecs::{Unpack, unpack};
 use recordbatch::{
     BadRecord, Batch, Compression, Rejected, Survey, recompress, survey_payload, validate,
@@ -56,9 +56,9 @@ pub struct NotPrepared {
     pub unpacked_size: usize,
 }
 
-impl From<Unconfirmed> for NotPrepared {
-    fn from(unconfirmed: Unconfirmed) -> Self {
-        ProduceError::from(unconfirmed).into()
+impl From<NotDurable> for NotPrepared {
+    fn from(error: NotDurable) -> Self {
+        ProduceError::from(error).into()
     }
 }
 

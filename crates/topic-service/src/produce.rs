@@ -2,7 +2,7 @@
 
 use std::task::{Poll, Waker};
 
-use journal::{Index, Round, ShardId, Status, Ticket};
+use journal::{Round, ShardId};
 use platform::Durable;
 use recordbatch::{Batch, BatchMut, Survey, validate};
 use topics::{Claim, Decision, Denied, Participant, ProducerId, record};

@@ -27,7 +27,7 @@ use journal::disk::SimulatedDisk;
 use journal::disk::simulated::Fate;
 use journal::{Background, Line};
 use platform::testing::{journal_on, ports};
-use platform::{Clock, Inline, Pending, Platform, Unconfirmed};
+use platform::{Clock, Inline, NotDurable, Pending, Platform};
 use recordbatch::{Batch, Builder, Producer as BatchProducer, Rejected, Template};
 use store::{Health, Store};
 use topics::groups::{
@@ -156,10 +156,7 @@ impl World {
     }
 
     /// Syncs everything and returns the answer.
-    fn acknowledged<T, E: From<Unconfirmed>>(
-        &mut self,
-        mut pending: Pending<T, E>,
-    ) -> Result<T, E> {
+    fn acknowledged<T, E: From<NotDurable>>(&mut self, mut pending: Pending<T, E>) -> Result<T, E> {
         for _ in 0..20 {
             if let Poll::Ready(answer) = pending.poll_answer(Waker::noop()) {
                 return answer;

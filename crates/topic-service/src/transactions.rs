@@ -8,10 +8,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Poll, Waker, ready};
 
 use journal::{Status, Ticket};
-use platform::{Pending, Unconfirmed};
+use platform::{NotDurable, Pending};
 use recordbatch::MarkerKind;
 use topics::record::BATCH;
 use topics::{
@@ -213,11 +213,10 @@ impl Topics {
             };
             match going {
                 Going::Over | Going::Stuck => return Poll::Ready(Ok(())),
-                Going::Waits(ticket) => match self.state.journal.notify(ticket, waker) {
-                    Status::Pending => return Poll::Pending,
-                    Status::Failed => return Poll::Ready(Err(Unconfirmed.into())),
-                    Status::Durable => {}
-                },
+                Going::Waits(ticket) => {
+                    let status = self.state.journal.notify(ticket, waker);
+                    ready!(NotDurable::result(status))?;
+                }
             }
         }
     }

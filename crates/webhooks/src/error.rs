@@ -5,7 +5,7 @@ use conversations::delivery::DeliveryError;
 use conversations::record::Malformed;
 use journal::ReadError;
 use model::{ErrorCode, Name};
-use platform::Unconfirmed;
+use platform::NotDurable;
 use store::StorageError;
 
 /// The reason why a request to webhooks failed.
@@ -69,5 +69,5 @@ impl From<Malformed> for WebhookError {
 
 store::storage_errors! {
     WebhookError: ReadError,
-    WebhookError: Unconfirmed,
+    WebhookError: NotDurable,
 }

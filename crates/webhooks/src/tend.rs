@@ -167,8 +167,8 @@ impl Webhooks {
                     match self.store.journal.status(ticket) {
                         Status::Durable => buried.push((name.clone(), conversation, seq)),
                         Status::Pending => agent.burying.push((ticket, conversation, seq)),
-                        // The journal failed; the state is restored after a restart.
-                        Status::Failed => {}
+                        // The state is restored from the journal later.
+                        Status::Failed | Status::Cut | Status::Moved => {}
                     }
                 }
                 is_done &= agent.burying.is_empty();

@@ -78,7 +78,7 @@ fn message<'a>(id: &'a str, from: &'a str) -> NewMessage<'a> {
     }
 }
 
-fn done<T, E: From<platform::Unconfirmed>>(mut pending: platform::Pending<T, E>) -> Result<T, E> {
+fn done<T, E: From<platform::NotDurable>>(mut pending: platform::Pending<T, E>) -> Result<T, E> {
     match pending.poll_answer(Waker::noop()) {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => panic!("it is not durable"),

@@ -185,6 +185,7 @@ fn error_name(error: &AppendError) -> &'static str {
         AppendError::TooLarge { .. } => "too_large",
         AppendError::Conflict { .. } => "conflict",
         AppendError::Full => "full",
+        AppendError::Moved => "moved",
         AppendError::DiskFull => "disk_full",
         AppendError::Failed => "failed",
     }

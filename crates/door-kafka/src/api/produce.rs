@@ -335,7 +335,7 @@ fn is_told_with_its_start(error: &ProduceError) -> bool {
         | ProduceError::NotOne
         | ProduceError::Transaction(_)
         | ProduceError::Storage(_)
-        | ProduceError::Unconfirmed(_) => false,
+        | ProduceError::NotDurable(_) => false,
     }
 }
 

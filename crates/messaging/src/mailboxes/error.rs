@@ -4,7 +4,7 @@ use journal::ReadError;
 use mailbox::Refused as Full;
 use mailbox::record::Malformed;
 use model::{ErrorCode, NameError, SYSTEM_ORG};
-use platform::{Overloaded, Unconfirmed};
+use platform::{NotDurable, Overloaded};
 use quota_service::Throttled;
 use store::StorageError;
 
@@ -86,6 +86,6 @@ impl From<LoadError> for StorageError {
 store::storage_errors! {
     WriteError: LoadError,
     WriteError: Overloaded,
-    WriteError: Unconfirmed,
+    WriteError: NotDurable,
     MailboxError: LoadError,
 }

@@ -73,7 +73,7 @@ fn mark(offset: i64) -> Mark<'static> {
 }
 
 /// Returns an answer that is ready at once.
-fn ready_answer<T, E: From<Unconfirmed>>(mut pending: Pending<T, E>) -> Result<T, E> {
+fn ready_answer<T, E: From<NotDurable>>(mut pending: Pending<T, E>) -> Result<T, E> {
     match pending.poll_answer(Waker::noop()) {
         Poll::Ready(acknowledged) => acknowledged,
         Poll::Pending => panic!("it waits"),

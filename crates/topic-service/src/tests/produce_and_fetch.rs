@@ -190,7 +190,7 @@ fn failed_sync_makes_waiting_batches_unconfirmed_and_refuses_new_ones() {
     world.disk.fail_always(Fault::Broken, broken);
     world.sync();
     let acknowledged = placed.durable.poll_durable(Waker::noop());
-    assert_eq!(acknowledged, Poll::Ready(Err(Unconfirmed)));
+    assert_eq!(acknowledged, Poll::Ready(Err(NotDurable::Failed)));
     let refused = world.append(&topic, &world.batch(&["c"])).unwrap_err();
     let ProduceError::Storage(Storage::Failed { .. }) = refused else {
         panic!("{refused}");

@@ -14,7 +14,7 @@ const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
 const FAILED_SYNC: &str = "faults::recovery_syncs_bytes_of_a_failed_sync_before_it_serves_them";
 const ERASED: &str = "erasure::erased_bytes_are_nowhere_when_no_erase_is_pending";
 
-pub(super) static MUTANTS: [Mutant; 11] = [
+pub(super) static MUTANTS: [Mutant; 14] = [
     Mutant {
         name: "ack-before-sync",
         subject: &JOURNAL,
@@ -87,8 +87,41 @@ pub(super) static MUTANTS: [Mutant; 11] = [
         harm: "a block is acked when another shard's is on disk",
         edits: &[Edit {
             file: "journal.rs",
-            text: "self.shard(ticket.shard).publication.status(ticket.index)",
-            replacement: "self.shard(ShardId(0)).publication.status(ticket.index)",
+            text: "self.shard(ticket.shard).publication.status(ticket, stage)",
+            replacement: "self.shard(ShardId(0)).publication.status(ticket, stage)",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "acked-by-another-reign",
+        subject: &JOURNAL,
+        harm: "a void block is acked when another leader's block has its index",
+        edits: &[Edit {
+            file: "publication.rs",
+            text: "        if ticket.reign.0 != self.reign.load(Ordering::SeqCst) {\n            return None;\n        }\n",
+            replacement: "",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "cut-decides-no-ticket",
+        subject: &JOURNAL,
+        harm: "a block is acked by the one that replaced it after a cut",
+        edits: &[Edit {
+            file: "publication.rs",
+            text: "ended.uncut = ended.uncut.min(last);",
+            replacement: "ended.uncut = ended.uncut.max(last);",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "untaken-blocks-stay",
+        subject: &JOURNAL,
+        harm: "a block whose ticket is reported as moved is written later",
+        edits: &[Edit {
+            file: "shard.rs",
+            text: "let dropped: Vec<_> = closed.chain(self.building.take()).collect();",
+            replacement: "let dropped: Vec<_> = closed.take(0).collect();",
         }],
         proof: CRASH,
     },
