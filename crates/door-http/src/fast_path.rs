@@ -10,6 +10,7 @@ use http_api::reply::Reply;
 use http_api::{FastPath, FastRequest, Method, Verdict};
 use http_quotas::TAKE_PATH;
 use node::Node;
+use platform::NotDurable;
 use quota_service::Desk;
 
 use crate::metrics::Latencies;
@@ -48,8 +49,8 @@ impl FastPath for TakePath {
         self.latencies.observe_take(TAKE_PATH, status, took);
     }
 
-    fn unconfirmed(&self, reply: &mut Reply) {
-        reply.problem(&http_quotas::unconfirmed());
+    fn not_durable(&self, error: NotDurable, reply: &mut Reply) {
+        reply.problem(&http_quotas::not_durable(error));
     }
 
     fn now_ns(&self) -> u64 {

@@ -180,8 +180,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
     /// Waits until decisions are on disk.
     async fn wait_for(&mut self, durables: Vec<Durable>) {
         for durable in durables {
-            if durable.await.is_err() {
-                self.fast_path.unconfirmed(&mut self.reply);
+            if let Err(error) = durable.await {
+                self.fast_path.not_durable(error, &mut self.reply);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use platform::Durable;
+use platform::{Durable, NotDurable};
 use quota_service::Desk;
 
 use crate::reply::Reply;
@@ -88,8 +88,8 @@ pub trait FastPath: Send + Sync {
     /// Records the latency of an answer.
     fn observe(&self, status: StatusCode, took: Duration);
 
-    /// Answers that the decision may or may not be on disk.
-    fn unconfirmed(&self, reply: &mut Reply);
+    /// Answers a decision that is not durable.
+    fn not_durable(&self, error: NotDurable, reply: &mut Reply);
 
     /// Returns nanoseconds since 1970-01-01 UTC.
     fn now_ns(&self) -> u64;

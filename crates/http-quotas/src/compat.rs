@@ -35,7 +35,7 @@ use http_api::{
     FastPath, FastRequest, Later, Method, Peer, Problem, Routes, Verdict, bearer_of, body,
     unauthenticated,
 };
-use platform::Durable;
+use platform::{Durable, NotDurable};
 use quota::{LimitState, Refused, Subject, Unit};
 use quota_service::{DecidedTake, Denial, Desk, Outcome, Take, TakeProgress};
 use request::{Ask, Wrong};
@@ -110,7 +110,7 @@ impl FastPath for Limiter {
 
     fn observe(&self, _status: StatusCode, _took: Duration) {}
 
-    fn unconfirmed(&self, reply: &mut Reply) {
+    fn not_durable(&self, _error: NotDurable, reply: &mut Reply) {
         bodies::unavailable(reply);
         allow_any(reply);
     }

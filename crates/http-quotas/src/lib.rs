@@ -40,7 +40,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use compat::{LIMIT as COMPAT_LIMIT, routes as compat_routes};
-pub use errors::unconfirmed;
+pub use errors::not_durable;
 pub use metrics::encode as encode_metrics;
 pub use take::{PATH as TAKE_PATH, answer_take};
 
