@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conversations::{MessageSeq, NewMessage, Original, Plan, Status};
 use journal::Ticket;
 use model::Name;
-use platform::Counter;
+use platform::{Counter, Durable};
 use store::{Reach, Store};
 
 use super::history_lookup::{Attempt, MissingHistory, Records};
@@ -184,7 +184,14 @@ pub(super) struct DecidedOutcome<T> {
 
 impl DecidedOutcome<Appended> {
     pub(super) fn into_pending(self, store: &Store) -> Pending<Appended> {
-        Pending::new(&store.journal, self.tickets, self.outcome)
+        match &self.outcome {
+            // Messages of an earlier append may be stored even if these are not.
+            Ok(appended) if appended.deduplicated > 0 => {
+                let durable = Durable::of_earlier(&store.journal, self.tickets);
+                Pending::decided_after(durable, self.outcome)
+            }
+            _ => Pending::new(&store.journal, self.tickets, self.outcome),
+        }
     }
 
     /// Adds the outcome of a batch to the counters.

@@ -71,13 +71,38 @@ fn of_written(storage: &Storage) -> ErrorCode {
     }
 }
 
-/// The code of an outcome of a partition leader that is not durable: `unknown`, after which clients
-/// retry, if it may be stored.
-fn of_not_durable(error: NotDurable, unknown: ErrorCode) -> ErrorCode {
+/// The code of a storage error of topic and user administration.
+fn of_administration(storage: &Storage) -> ErrorCode {
+    match storage {
+        Storage::Moved => ErrorCode::NotController,
+        other => of_written(other),
+    }
+}
+
+/// The code of an outcome that is not durable: `unknown` if it may be stored, after which clients
+/// retry, or `moved`, after which they look for the leader.
+fn of_not_durable(error: NotDurable, unknown: ErrorCode, moved: ErrorCode) -> ErrorCode {
     match error {
         NotDurable::Failed | NotDurable::Cut => unknown,
-        NotDurable::Moved => ErrorCode::NotLeaderOrFollower,
+        NotDurable::Moved => moved,
     }
+}
+
+/// The code of a write or a deletion of records that is not durable.
+fn of_not_durable_records(error: NotDurable) -> ErrorCode {
+    let moved = ErrorCode::NotLeaderOrFollower;
+    of_not_durable(error, ErrorCode::KafkaStorageError, moved)
+}
+
+/// The code of an administrative change that is not durable.
+fn of_not_durable_change(error: NotDurable) -> ErrorCode {
+    of_not_durable(error, ErrorCode::RequestTimedOut, ErrorCode::NotController)
+}
+
+/// The code of a coordinator's decision that is not durable.
+fn of_not_durable_decision(error: NotDurable) -> ErrorCode {
+    let unknown = ErrorCode::CoordinatorNotAvailable;
+    of_not_durable(error, unknown, ErrorCode::NotCoordinator)
 }
 
 /// The code of a coordinator's storage error.
@@ -171,7 +196,7 @@ impl Coded for ProduceError {
             Self::Transaction(Denied::Fenced) => ErrorCode::InvalidProducerEpoch,
             Self::Transaction(denied) => of_denied(denied),
             Self::Storage(storage) => of_written(storage),
-            Self::NotDurable(error) => of_not_durable(*error, ErrorCode::KafkaStorageError),
+            Self::NotDurable(error) => of_not_durable_records(*error),
         }
     }
 }
@@ -187,7 +212,7 @@ impl Coded for FetchError {
             Self::Fenced { .. } => ErrorCode::FencedLeaderEpoch,
             Self::Ahead { .. } => ErrorCode::UnknownLeaderEpoch,
             Self::Storage(storage) => of_storage(storage),
-            Self::NotDurable(error) => of_not_durable(*error, ErrorCode::KafkaStorageError),
+            Self::NotDurable(error) => of_not_durable_records(*error),
         }
     }
 }
@@ -206,8 +231,8 @@ impl Coded for AdminError {
             Self::Topic(TopicError::Partitions { .. }) => ErrorCode::InvalidPartitions,
             Self::Topic(TopicError::Room { .. }) | Self::Names { .. } => ErrorCode::PolicyViolation,
             Self::Topic(TopicError::Config(_)) => ErrorCode::InvalidConfig,
-            Self::Storage(storage) => of_written(storage),
-            Self::NotDurable(error) => of_not_durable(*error, ErrorCode::RequestTimedOut),
+            Self::Storage(storage) => of_administration(storage),
+            Self::NotDurable(error) => of_not_durable_change(*error),
         }
     }
 }
@@ -222,8 +247,8 @@ impl Coded for UserChangeError {
             }
             Self::User(UserError::Unknown) => ErrorCode::ResourceNotFound,
             Self::User(UserError::Room) => ErrorCode::PolicyViolation,
-            Self::Storage(storage) => of_written(storage),
-            Self::NotDurable(error) => of_not_durable(*error, ErrorCode::RequestTimedOut),
+            Self::Storage(storage) => of_administration(storage),
+            Self::NotDurable(error) => of_not_durable_change(*error),
         }
     }
 }
@@ -236,9 +261,7 @@ impl Coded for TransactionError {
             Self::Denied(denied) => of_denied(denied),
             Self::Unknown(_) => ErrorCode::UnknownTopicOrPartition,
             Self::Storage(storage) => of_coordinator_storage(storage),
-            Self::NotDurable(NotDurable::Moved) => ErrorCode::NotCoordinator,
-            // Clients retry, as after any unknown outcome.
-            Self::NotDurable(_) => ErrorCode::CoordinatorNotAvailable,
+            Self::NotDurable(error) => of_not_durable_decision(*error),
         }
     }
 }
@@ -251,9 +274,7 @@ impl Coded for GroupError {
             Self::Refused(refused) => of_refused(refused),
             Self::Transaction(denied) => of_denied(denied),
             Self::Storage(storage) => of_coordinator_storage(storage),
-            Self::NotDurable(NotDurable::Moved) => ErrorCode::NotCoordinator,
-            // Clients retry, as after any unknown outcome.
-            Self::NotDurable(_) => ErrorCode::CoordinatorNotAvailable,
+            Self::NotDurable(error) => of_not_durable_decision(*error),
         }
     }
 }
@@ -263,5 +284,50 @@ pub(super) fn before_fencing(code: ErrorCode) -> ErrorCode {
     match code {
         ErrorCode::ProducerFenced => ErrorCode::InvalidProducerEpoch,
         code => code,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moved_outcomes_let_clients_find_the_leader() {
+        let [moved, unknown] = [NotDurable::Moved, NotDurable::Cut].map(|error| {
+            [
+                ProduceError::from(error).code(),
+                FetchError::from(error).code(),
+                AdminError::from(error).code(),
+                UserChangeError::from(error).code(),
+                TransactionError::from(error).code(),
+                GroupError::from(error).code(),
+            ]
+        });
+        let refused = [
+            ProduceError::from(Storage::Moved).code(),
+            FetchError::from(Storage::Moved).code(),
+            AdminError::from(Storage::Moved).code(),
+            UserChangeError::from(Storage::Moved).code(),
+            TransactionError::from(Storage::Moved).code(),
+            GroupError::from(Storage::Moved).code(),
+        ];
+        let expected = [
+            ErrorCode::NotLeaderOrFollower,
+            ErrorCode::NotLeaderOrFollower,
+            ErrorCode::NotController,
+            ErrorCode::NotController,
+            ErrorCode::NotCoordinator,
+            ErrorCode::NotCoordinator,
+        ];
+        assert_eq!((moved, refused), (expected, expected));
+        let expected = [
+            ErrorCode::KafkaStorageError,
+            ErrorCode::KafkaStorageError,
+            ErrorCode::RequestTimedOut,
+            ErrorCode::RequestTimedOut,
+            ErrorCode::CoordinatorNotAvailable,
+            ErrorCode::CoordinatorNotAvailable,
+        ];
+        assert_eq!(unknown, expected);
     }
 }

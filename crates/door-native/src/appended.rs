@@ -6,12 +6,10 @@ use topic_service::records::RecordResult;
 
 /// Returns the partition and the offset of each record, if all were appended.
 pub(super) fn placed(told: Vec<RecordResult>) -> Result<Vec<(u32, u64)>, Refused> {
-    let failed = told.iter().find_map(|it| it.offset.as_ref().err());
-    let Some(failed) = failed else {
+    let Some(refused) = Refused::of_records(&told) else {
         let place = |told: RecordResult| Some((told.partition, told.offset.ok()?));
         return Ok(told.into_iter().filter_map(place).collect());
     };
-    let refused = Refused::from(failed.clone());
     let there = told.iter().filter(|it| it.offset.is_ok()).count();
     match there {
         0 => Err(refused),

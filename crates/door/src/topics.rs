@@ -6,7 +6,7 @@ use std::sync::Arc;
 use access::{Forbidden, Principal};
 use model::{ErrorCode, nearest};
 use platform::NotDurable;
-use topic_service::records::{BadRecords, NotRead};
+use topic_service::records::{BadRecords, NotRead, RecordResult};
 use topic_service::{AdminError, FetchError, ProduceError, ReadOnly, Storage};
 use topic_service::{Topic, TopicRef, Topics};
 use topics::TopicError;
@@ -114,6 +114,25 @@ impl Refused {
             }
             None => Self::unknown(topics, name),
         }
+    }
+}
+
+impl Refused {
+    /// Returns the error of an append of which some records failed: that of the first record whose
+    /// outcome is unknown, else that of the first that failed. It is `unconfirmed` instead of
+    /// `moved` if other records were appended.
+    pub fn of_records(results: &[RecordResult]) -> Option<Self> {
+        let mut failed = results.iter().filter_map(|it| it.offset.as_ref().err());
+        let first = failed.clone().next()?;
+        let is_unknown = |it: &&ProduceError| match it {
+            ProduceError::NotDurable(error) => error.code() == ErrorCode::Unconfirmed,
+            _ => false,
+        };
+        let mut refused = Self::from(failed.find(is_unknown).unwrap_or(first).clone());
+        if refused.code == ErrorCode::Moved && results.iter().any(|it| it.offset.is_ok()) {
+            refused.code = ErrorCode::Unconfirmed;
+        }
+        Some(refused)
     }
 }
 
@@ -233,5 +252,33 @@ impl From<NotRead> for Refused {
                 Self::new(ErrorCode::Internal, message).with("next", next)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the code of an append of three records with these results.
+    fn code(results: [Result<u64, ProduceError>; 3]) -> Option<ErrorCode> {
+        let results = results.map(|offset| RecordResult {
+            partition: 0,
+            offset,
+        });
+        Refused::of_records(&results).map(|refused| refused.code)
+    }
+
+    #[test]
+    fn append_of_records_is_moved_only_if_none_may_be_stored() {
+        let moved = || Err(NotDurable::Moved.into());
+        let cut = || Err(NotDurable::Cut.into());
+        let busy = || Err(Storage::Busy.into());
+        assert_eq!(code([Ok(1), Ok(2), Ok(3)]), None);
+        assert_eq!(code([moved(), moved(), moved()]), Some(ErrorCode::Moved));
+        assert_eq!(code([moved(), busy(), moved()]), Some(ErrorCode::Moved));
+        assert_eq!(code([moved(), Ok(2), moved()]), Some(ErrorCode::Unconfirmed));
+        assert_eq!(code([moved(), cut(), moved()]), Some(ErrorCode::Unconfirmed));
+        assert_eq!(code([busy(), cut(), Ok(3)]), Some(ErrorCode::Unconfirmed));
+        assert_eq!(code([busy(), Ok(2), Ok(3)]), Some(ErrorCode::Busy));
     }
 }

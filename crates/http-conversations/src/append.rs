@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use conversation_service::{Appended, Batch, NewMessage, Pending};
 use http_api::{Client, Problem, Shared, body, off_thread, within_write_limit};
-use model::{ErrorCode, Name};
+use model::Name;
 use platform::{Durable, NotDurable};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

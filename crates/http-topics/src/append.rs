@@ -180,9 +180,8 @@ pub(super) async fn append(
 }
 
 fn answer(told: Vec<RecordResult>) -> Result<Response, Problem> {
-    let failed = told.iter().find_map(|it| it.offset.as_ref().err());
-    if let Some(failed) = failed {
-        let problem = Problem::from(Refused::from(failed.clone()));
+    if let Some(refused) = Refused::of_records(&told) {
+        let problem = Problem::from(refused);
         let records: Vec<_> = told.into_iter().map(outcome).collect();
         return Err(problem.with("records", records));
     }

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::task::Waker;
 
+use bytes::Bytes;
+
 use crate::record;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::{ShardId, StreamId};
@@ -30,6 +32,17 @@ pub enum Follow {
     Waiting(Following),
     /// There are too many followers; the waker is not stored.
     Refused,
+}
+
+/// The followers to wake after a commit.
+#[derive(Debug)]
+pub(crate) enum Touched {
+    /// None: nothing was committed, or nobody follows.
+    Nobody,
+    /// Those of the streams with records in these bodies of blocks.
+    By(Vec<Bytes>),
+    /// All, because not all bodies are in memory.
+    All,
 }
 
 /// The followers of one shard.
@@ -80,8 +93,17 @@ impl Followers {
         self.count.load(Ordering::SeqCst) == 0
     }
 
+    /// Wakes the followers that a commit has touched.
+    pub(crate) fn wake_touched(&self, touched: Touched) {
+        match touched {
+            Touched::Nobody => {}
+            Touched::By(bodies) => bodies.iter().for_each(|body| self.wake_in(body)),
+            Touched::All => self.wake_all(),
+        }
+    }
+
     /// Wakes the followers of all streams that have a record in the body.
-    pub(crate) fn wake_touched(&self, body: &[u8]) {
+    fn wake_in(&self, body: &[u8]) {
         if self.is_empty() {
             return;
         }

@@ -143,6 +143,7 @@ impl<'a> Guard<'a> {
     /// of several records is appended whole or not at all. Call it before the first append. An
     /// error has changed nothing.
     pub fn reserve(&mut self, bytes: usize, count: usize) -> Result<(), AppendError> {
+        self.check_reign()?;
         let size = count * RECORD_HEADER_SIZE + bytes;
         let limit = match count {
             1 => self.shared.limits.record + RECORD_HEADER_SIZE,
@@ -167,6 +168,7 @@ impl<'a> Guard<'a> {
         tag: u8,
         payload: &[u8],
     ) -> Result<Appended, AppendError> {
+        self.check_reign()?;
         let next = self.next(stream);
         if expected.is_some_and(|expected| expected != next) {
             let ticket = self.last_ticket(stream);
@@ -214,12 +216,21 @@ impl<'a> Guard<'a> {
         stream: StreamId,
         start: u64,
     ) -> Result<Ticket, AppendError> {
+        self.check_reign()?;
         if start == 0 {
             return Ok(self.ticket(Index(0)));
         }
         self.take_room(RECORD_HEADER_SIZE)?;
         self.state.mark(kind, stream, start, self.now_ms);
         Ok(self.written_ticket())
+    }
+
+    /// Fails if this node does not lead the shard.
+    fn check_reign(&self) -> Result<(), AppendError> {
+        match self.state.reign() {
+            Some(_) => Ok(()),
+            None => Err(AppendError::Moved),
+        }
     }
 
     /// Returns true if the disk has no space for an append.
@@ -241,9 +252,6 @@ impl<'a> Guard<'a> {
     fn make_room(&mut self, size: usize) -> Result<(), AppendError> {
         if self.shared.health.is_failed() {
             return Err(AppendError::Failed);
-        }
-        if self.state.reign().is_none() {
-            return Err(AppendError::Moved);
         }
         let queued_bytes = &self.shared.queued_bytes;
         if queued_bytes.load(Ordering::Relaxed) + size as u64 > self.shared.limits.queue {

@@ -129,8 +129,8 @@ impl Journal {
     }
 
     /// Wakes `waker` once when the ticket's block is committed or will never be. Returns the state
-    /// now; unless that is pending, the waker is not stored. The waker may be woken while the block
-    /// is still pending, when a reign ends. A connection needs one waker only, for its last ticket.
+    /// now; unless that is pending, the waker is not stored. A connection needs one waker only, for
+    /// its last ticket.
     pub fn notify(&self, ticket: Ticket, waker: &Waker) -> Status {
         self.notify_at(Stage::Committed, ticket, waker)
     }
@@ -145,17 +145,10 @@ impl Journal {
     /// Returns false, and does not store the waker, if no block waits for the disk.
     pub fn notify_room(&self, shard: ShardId, waker: &Waker) -> bool {
         let target = self.shard(shard);
-        let state = target.state.lock();
-        let (reign, end) = (state.reign().unwrap_or_default(), state.end().index);
-        drop(state);
-        let index = Index(target.publication.last(Stage::Written).0 + 1);
-        let next = Ticket {
-            shard,
-            reign,
-            index,
-        };
-        let notify = || target.publication.notify(next, Stage::Written, waker);
-        index <= end && notify() == Status::Pending
+        let end = target.state.lock().end().index;
+        let next = Index(target.publication.last(Stage::Written).0 + 1);
+        let notify = || target.publication.notify_written(next, waker);
+        next <= end && notify() == Status::Pending
     }
 
     /// Sleeps until the ticket's block is committed or will never be.
@@ -320,7 +313,7 @@ impl Journal {
         let reign = state.begin_reign(term);
         target.publication.begin_reign(reign);
         drop(state);
-        target.wake_all();
+        target.wake_decided();
         reign
     }
 
@@ -330,7 +323,7 @@ impl Journal {
     pub fn end_reign(&self, shard: ShardId) {
         let target = self.shard(shard);
         self.end_reign_of(target, &mut target.state.lock());
-        target.wake_all();
+        target.wake_decided();
     }
 
     fn end_reign_of(&self, target: &Shard, state: &mut State) {
@@ -352,23 +345,19 @@ impl Journal {
     }
 
     /// Commits the shard's blocks up to `index`, those that are not on disk here as soon as they
-    /// are. The blocks that are here must be the committed ones. Requires [`Commit::ByCaller`].
+    /// are. The line must have taken the blocks that are here, and they must be the committed ones.
+    /// Requires [`Commit::ByCaller`].
     pub fn commit(&self, shard: ShardId, index: Index) {
         assert_eq!(self.shared.commit, Commit::ByCaller, "{COMMIT_BY_CALLER}");
         let target = self.shard(shard);
         let mut state = target.state.lock();
         let before = state.committed();
         state.commit(index, |trim| self.shared.note_trim(shard, trim));
-        let bodies = state.committed_after(before);
+        let touched = target.touched_after(&state, before);
         let progress = target.advance(&state);
         drop(state);
         target.publication.wake(progress);
-        match bodies {
-            Some(bodies) => bodies
-                .iter()
-                .for_each(|it| target.followers.wake_touched(it)),
-            None => target.followers.wake_all(),
-        }
+        target.followers.wake_touched(touched);
     }
 
     /// Voids a shard's blocks from `index` on, and appends a block that says so. A follower does
@@ -391,7 +380,7 @@ impl Journal {
             target.publication.cut(index);
         }
         drop(state);
-        target.wake_all();
+        target.wake_decided();
         if is_cut {
             self.shared.doorbell.ring(shard);
         }

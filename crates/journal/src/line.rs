@@ -16,6 +16,7 @@ use bytes::Bytes;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::buffer::WriteBuffer;
+use crate::followers::Touched;
 use crate::publication::Progress;
 use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
 use crate::shard::{BuiltBlock, WrittenBlock};
@@ -62,9 +63,8 @@ pub struct Line {
     written: Vec<(ShardId, WrittenBlock)>,
     /// Shards published in this step.
     advanced: Vec<(ShardId, Progress)>,
-    /// Bodies of the blocks that this step committed, for shards that have followers; `None` if some
-    /// are not in memory.
-    touched: Vec<(ShardId, Option<Vec<Bytes>>)>,
+    /// Blocks that this step committed, for shards that have followers.
+    touched: Vec<(ShardId, Touched)>,
     /// Bodies in memory, oldest first, each with its size in memory.
     cached: VecDeque<(ShardId, Index, usize)>,
     cached_bytes: usize,
@@ -340,9 +340,9 @@ impl Line {
                 }
             }
             state.commit_known(|trim| self.shared.note_trim(id, trim));
-            // A follower that registers later finds the blocks itself, under the lock.
-            if !shard.followers.is_empty() {
-                self.touched.push((id, state.committed_after(before)));
+            match shard.touched_after(&state, before) {
+                Touched::Nobody => {}
+                touched => self.touched.push((id, touched)),
             }
             self.advanced.push((id, shard.advance(&state)));
         }
@@ -360,12 +360,8 @@ impl Line {
         for (id, progress) in self.advanced.drain(..) {
             self.shared.shard(id).publication.wake(progress);
         }
-        for (id, bodies) in self.touched.drain(..) {
-            let followers = &self.shared.shard(id).followers;
-            match bodies {
-                Some(bodies) => bodies.iter().for_each(|it| followers.wake_touched(it)),
-                None => followers.wake_all(),
-            }
+        for (id, touched) in self.touched.drain(..) {
+            self.shared.shard(id).followers.wake_touched(touched);
         }
     }
 

@@ -6,9 +6,9 @@
 //! were taken, and how many of those survived the cuts.
 //!
 //! A waiter registers first and then checks the outcome. The publisher sets the outcome first and
-//! then looks for waiters. So at least one of the two sees the other, and no wake-up is lost. A
-//! ticket is compared with the indexes of its own shard: a block of another shard never acknowledges
-//! it.
+//! then looks for waiters. So at least one of the two sees the other, and no wake-up is lost. A task
+//! stays registered until its ticket is decided: it may rely on one registration. A ticket is
+//! compared with the indexes of its own shard: a block of another shard never acknowledges it.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -58,8 +58,8 @@ pub enum Status {
 /// a sync wakes only its own waiters. A shard rarely has more than two pending blocks.
 const WORD_COUNT: usize = 4;
 
-/// Number of ended reigns whose tickets can still be decided. A ticket of an older reign is
-/// [`Status::Cut`].
+/// Number of ended reigns to remember, if no ticket of an older one is pending. A ticket of a
+/// forgotten reign is [`Status::Cut`].
 const ENDED_REIGNS_MAX: usize = 1024;
 
 /// Outcomes and waiters of one shard.
@@ -82,6 +82,8 @@ struct Waiting {
     committed: VecDeque<(Index, Waker)>,
     /// The newest ended reigns, ascending.
     ended: VecDeque<EndedReign>,
+    /// Tasks whose tickets the end of a reign or a cut has decided, to be woken.
+    decided: Vec<Waker>,
 }
 
 /// A reign that has ended.
@@ -94,13 +96,29 @@ struct EndedReign {
     uncut: Index,
 }
 
-/// The blocks of one shard that reached a stage in one step.
+/// The last committed block of a shard before a step, and after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// The last written block before the step, and after it.
-    pub(crate) written: (Index, Index),
-    /// The last committed block before the step, and after it.
-    pub(crate) committed: (Index, Index),
+    before: Index,
+    after: Index,
+}
+
+impl EndedReign {
+    /// The last block that may still be committed, or is.
+    fn last(&self) -> Index {
+        self.taken.min(self.uncut)
+    }
+}
+
+impl Waiting {
+    /// Marks the tasks that wait for a block from `index` on as decided.
+    fn decide_from(&mut self, index: Index) {
+        for queue in [&mut self.written, &mut self.committed] {
+            let before = queue.partition_point(|(other, _)| *other < index);
+            let decided = queue.drain(before..).map(|(_, waker)| waker);
+            self.decided.extend(decided);
+        }
+    }
 }
 
 impl Publication {
@@ -122,12 +140,16 @@ impl Publication {
     }
 
     /// Ends the current reign. Its blocks up to `taken` will be committed or cut, later ones never
-    /// exist. The caller must call [`Publication::wake_all`] afterwards.
+    /// exist. The caller must call [`Publication::wake_decided`] afterwards.
     pub(crate) fn end_reign(&self, taken: Index) {
         let mut waiting = self.waiting.lock();
         // A ticket of the reign is decided with the lock held from now on.
         let reign = Reign(self.reign.swap(0, Ordering::SeqCst));
-        if waiting.ended.len() == ENDED_REIGNS_MAX {
+        let committed = self.last(Stage::Committed);
+        while waiting.ended.len() >= ENDED_REIGNS_MAX
+            && let Some(oldest) = waiting.ended.front()
+            && oldest.last() <= committed
+        {
             waiting.ended.pop_front();
         }
         let uncut = taken;
@@ -137,10 +159,12 @@ impl Publication {
             uncut,
         };
         waiting.ended.push_back(ended);
+        // Pending tickets of earlier reigns are for blocks that were taken.
+        waiting.decide_from(Index(taken.0 + 1));
     }
 
     /// Voids the blocks from `index` on; no reign may be current. The caller must call
-    /// [`Publication::wake_all`] afterwards.
+    /// [`Publication::wake_decided`] afterwards.
     pub(crate) fn cut(&self, index: Index) {
         let last = Index(index.0 - 1);
         let mut waiting = self.waiting.lock();
@@ -148,6 +172,7 @@ impl Publication {
         for ended in &mut waiting.ended {
             ended.uncut = ended.uncut.min(last);
         }
+        waiting.decide_from(index);
     }
 
     pub(crate) fn status(&self, ticket: Ticket, stage: Stage) -> Status {
@@ -155,12 +180,13 @@ impl Publication {
             .unwrap_or_else(|| self.status_under_lock(ticket, stage, &self.waiting.lock()))
     }
 
-    /// Returns the status of a ticket of the current reign; `None` for another reign.
+    /// Returns the status of a ticket of the current reign; `None` for another reign, or without one.
     #[inline]
     fn status_in_reign(&self, ticket: Ticket, stage: Stage) -> Option<Status> {
         // The index is read before the reign: an index of a later reign comes with that reign.
         let reached = self.stage(stage).load(Ordering::SeqCst);
-        if ticket.reign.0 != self.reign.load(Ordering::SeqCst) {
+        let reign = self.reign.load(Ordering::SeqCst);
+        if reign == 0 || reign != ticket.reign.0 {
             return None;
         }
         Some(self.compare(ticket.index, reached))
@@ -174,13 +200,14 @@ impl Publication {
         if ticket.index == Index(0) {
             return Status::Durable;
         }
-        let ended = waiting.ended.iter().find(|it| it.reign == ticket.reign);
-        match ended {
-            Some(ended) if ticket.index > ended.taken => Status::Moved,
-            Some(ended) if ticket.index <= ended.uncut => {
+        let ended = &waiting.ended;
+        let ended = ended.binary_search_by_key(&ticket.reign, |it| it.reign);
+        match ended.map(|place| waiting.ended[place]) {
+            Ok(ended) if ticket.index > ended.taken => Status::Moved,
+            Ok(ended) if ticket.index <= ended.uncut => {
                 self.compare(ticket.index, self.stage(stage).load(Ordering::SeqCst))
             }
-            Some(_) | None => Status::Cut,
+            Ok(_) | Err(_) => Status::Cut,
         }
     }
 
@@ -204,52 +231,51 @@ impl Publication {
     /// Sets how far the shard is written and committed, and returns what that changed. The caller
     /// holds the shard's lock, and calls [`Publication::wake`] after releasing it.
     pub(crate) fn advance(&self, written: Index, committed: Index) -> Progress {
-        let swap = |stage: &AtomicU64, last: Index| Index(stage.swap(last.0, Ordering::SeqCst));
+        self.written.store(written.0, Ordering::SeqCst);
         Progress {
-            written: (swap(&self.written, written), written),
-            committed: (swap(&self.committed, committed), committed),
+            before: Index(self.committed.swap(committed.0, Ordering::SeqCst)),
+            after: committed,
         }
     }
 
     /// Wakes the waiters of the blocks that made progress. Advance all shards first: a woken task
     /// may look at several.
     pub(crate) fn wake(&self, progress: Progress) {
-        let (before, committed) = progress.committed;
-        let newest = committed.0.saturating_sub(before.0).min(WORD_COUNT as u64);
-        for index in committed.0 - newest..committed.0 {
+        let Progress { before, after } = progress;
+        let newest = after.0.saturating_sub(before.0).min(WORD_COUNT as u64);
+        for index in after.0 - newest..after.0 {
             self.word(Index(index + 1)).wake_all();
         }
-        let served = |queue: &mut VecDeque<(Index, Waker)>, last: Index| {
+        let served = |queue: &mut VecDeque<(Index, Waker)>, stage| {
+            let last = self.last(stage);
             let served = queue.partition_point(|(index, _)| *index <= last);
             queue.drain(..served).collect::<Vec<_>>()
         };
+        // A cut changes what is written with the lock held.
         let mut waiting = self.waiting.lock();
-        let written = served(&mut waiting.written, progress.written.1);
-        let committed = served(&mut waiting.committed, committed);
+        let written = served(&mut waiting.written, Stage::Written);
+        let committed = served(&mut waiting.committed, Stage::Committed);
         drop(waiting);
         let woken = written.into_iter().chain(committed);
         woken.for_each(|(_, waker)| waker.wake());
     }
 
-    /// Wakes all waiters. Those whose tickets are still pending wait again.
-    pub(crate) fn wake_all(&self) {
+    /// Wakes the waiters whose tickets a cut or the end of a reign has decided.
+    pub(crate) fn wake_decided(&self) {
         self.words.iter().for_each(Word::wake_all);
-        let mut waiting = self.waiting.lock();
-        let written = std::mem::take(&mut waiting.written);
-        let committed = std::mem::take(&mut waiting.committed);
-        drop(waiting);
-        let woken = written.into_iter().chain(committed);
-        woken.for_each(|(_, waker)| waker.wake());
+        let decided = std::mem::take(&mut self.waiting.lock().decided);
+        decided.into_iter().for_each(Waker::wake);
     }
 
     /// Ends all pending tickets as failed and wakes their waiters.
     pub(crate) fn fail(&self) {
         self.failed.store(true, Ordering::SeqCst);
-        self.wake_all();
+        self.waiting.lock().decide_from(Index(0));
+        self.wake_decided();
     }
 
-    /// Wakes `waker` once when the ticket may be decided. Returns the state now; unless that is
-    /// pending, the waker is not stored.
+    /// Wakes `waker` once when the ticket is decided. Returns the state now; unless that is pending,
+    /// the waker is not stored.
     pub(crate) fn notify(&self, ticket: Ticket, stage: Stage, waker: &Waker) -> Status {
         let mut waiting = self.waiting.lock();
         let status = self.status_under_lock(ticket, stage, &waiting);
@@ -260,16 +286,19 @@ impl Publication {
             Stage::Written => &mut waiting.written,
             Stage::Committed => &mut waiting.committed,
         };
-        let index = ticket.index;
-        let place = queue.partition_point(|(other, _)| *other <= index);
-        let is_there = place > 0 && {
-            let (other, last) = &queue[place - 1];
-            *other == index && last.will_wake(waker)
-        };
-        if !is_there {
-            queue.insert(place, (index, waker.clone()));
-        }
+        add(queue, ticket.index, waker);
         Status::Pending
+    }
+
+    /// Wakes `waker` once when the block with this index, of any reign, is written or will never be.
+    /// Returns the state now; unless that is pending, the waker is not stored.
+    pub(crate) fn notify_written(&self, index: Index, waker: &Waker) -> Status {
+        let mut waiting = self.waiting.lock();
+        let status = self.compare(index, self.written.load(Ordering::SeqCst));
+        if status == Status::Pending {
+            add(&mut waiting.written, index, waker);
+        }
+        status
     }
 
     /// Sleeps until the block is committed, or will never be.
@@ -287,6 +316,18 @@ impl Publication {
 
     fn word(&self, index: Index) -> &Word {
         &self.words[(index.0 % WORD_COUNT as u64) as usize]
+    }
+}
+
+/// Adds a waker to a queue, unless it is there for this index.
+fn add(queue: &mut VecDeque<(Index, Waker)>, index: Index, waker: &Waker) {
+    let place = queue.partition_point(|(other, _)| *other <= index);
+    let is_there = place > 0 && {
+        let (other, last) = &queue[place - 1];
+        *other == index && last.will_wake(waker)
+    };
+    if !is_there {
+        queue.insert(place, (index, waker.clone()));
     }
 }
 
@@ -423,15 +464,14 @@ mod tests {
         }
         let status = |reign, index| publication.status(ticket(reign, index), COMMITTED);
         publication.end_reign(Index(5));
-        publication.wake_all();
-        assert_eq!(count.wakes(), 5);
+        publication.wake_decided();
+        assert_eq!(count.wakes(), 1, "tasks stay registered while they wait");
         assert_eq!(status(1, 5), Status::Pending, "taken, and not decided");
         assert_eq!(status(1, 6), Status::Moved);
 
-        publication.notify(ticket(1, 3), COMMITTED, &waker);
         publication.cut(Index(4));
-        publication.wake_all();
-        assert_eq!(count.wakes(), 6);
+        publication.wake_decided();
+        assert_eq!(count.wakes(), 3);
         assert_eq!(status(1, 3), Status::Pending);
         assert_eq!([status(1, 4), status(1, 5)], [Status::Cut; 2]);
         assert_eq!(status(1, 6), Status::Moved);
@@ -441,6 +481,7 @@ mod tests {
         // Other blocks take the indexes of the void ones.
         publication.begin_reign(Reign(2));
         advance(&publication, 6, 6);
+        assert_eq!(count.wakes(), 5, "each ticket once");
         assert_eq!(status(1, 3), Status::Durable);
         assert_eq!([status(1, 4), status(1, 5)], [Status::Cut; 2]);
         assert_eq!(status(1, 6), Status::Moved);
@@ -459,6 +500,43 @@ mod tests {
         assert_eq!(publication.status(ticket(2, 9), COMMITTED), Status::Durable);
         let nothing = publication.status(ticket(1, 0), COMMITTED);
         assert_eq!(nothing, Status::Durable, "nothing had to be written");
+        publication.end_reign(Index(9));
+        let nobody = publication.status(ticket(0, 9), COMMITTED);
+        assert_eq!(nobody, Status::Cut, "it was made without a reign");
+    }
+
+    #[test]
+    fn reigns_with_pending_tickets_are_not_forgotten() {
+        let publication = publication();
+        advance(&publication, 9, 8);
+        let (count, waker) = Count::waker();
+        let nine = ticket(1, 9);
+        publication.notify(nine, COMMITTED, &waker);
+        for reign in 2..=ENDED_REIGNS_MAX as u32 + 2 {
+            publication.end_reign(Index(9));
+            publication.begin_reign(Reign(reign));
+        }
+        assert_eq!(publication.status(nine, COMMITTED), Status::Pending);
+        advance(&publication, 9, 9);
+        assert_eq!(count.wakes(), 1);
+        assert_eq!(publication.status(nine, COMMITTED), Status::Durable);
+    }
+
+    #[test]
+    fn late_wake_after_a_cut_leaves_waiters_registered() {
+        let publication = publication();
+        let late = publication.advance(Index(5), Index(3));
+        publication.end_reign(Index(5));
+        publication.cut(Index(4));
+        publication.begin_reign(Reign(2));
+        let (count, waker) = Count::waker();
+        let four = ticket(2, 4);
+        publication.notify(four, Stage::Written, &waker);
+        publication.wake(late);
+        assert_eq!(count.wakes(), 0);
+        advance(&publication, 4, 3);
+        assert_eq!(count.wakes(), 1);
+        assert_eq!(publication.status(four, Stage::Written), Status::Durable);
     }
 
     #[test]
@@ -486,9 +564,9 @@ mod tests {
             std::thread::spawn(move || publication.wait(ticket(1, index)))
         });
         publication.end_reign(Index(1));
-        publication.wake_all();
+        publication.wake_decided();
         publication.cut(Index(1));
-        publication.wake_all();
+        publication.wake_decided();
         let [one, two] = threads.map(|thread| thread.join().unwrap());
         assert_eq!((one, two), (Status::Cut, Status::Moved));
     }

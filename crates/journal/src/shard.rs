@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
 use crate::buffers::Buffers;
 use crate::extent::ExtentSet;
-use crate::followers::Followers;
+use crate::followers::{Followers, Touched};
 use crate::publication::{Progress, Publication};
 use crate::record::{self, RecordKind, RecordView};
 use crate::segment::ShardEnd;
@@ -122,9 +122,20 @@ impl Shard {
         self.publication.advance(state.tail.last(), state.committed)
     }
 
-    /// Wakes everything that waits for the shard, because its reign has changed.
-    pub(crate) fn wake_all(&self) {
-        self.publication.wake_all();
+    /// Returns the followers to wake for the blocks that were committed after `before`. The caller
+    /// holds the lock of the state: a follower that registers later finds the blocks itself.
+    pub(crate) fn touched_after(&self, state: &State, before: Index) -> Touched {
+        if self.followers.is_empty() || state.committed == before {
+            return Touched::Nobody;
+        }
+        let bodies = state.committed_after(before);
+        bodies.map_or(Touched::All, Touched::By)
+    }
+
+    /// Wakes the waiters whose tickets a change of the reign or a cut has decided, and all
+    /// followers.
+    pub(crate) fn wake_decided(&self) {
+        self.publication.wake_decided();
         self.followers.wake_all();
     }
 }
@@ -406,7 +417,7 @@ impl State {
 
     /// Returns the bodies of the blocks after `before`, up to the committed one; `None` if some of
     /// them are not in memory.
-    pub(crate) fn committed_after(&self, before: Index) -> Option<Vec<Bytes>> {
+    fn committed_after(&self, before: Index) -> Option<Vec<Bytes>> {
         let indexes = before.0 + 1..=self.committed.0;
         indexes.map(|index| self.tail.body(Index(index))).collect()
     }

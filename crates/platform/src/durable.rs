@@ -19,7 +19,8 @@ pub enum NotDurable {
     /// Another node took over the lead. It is unknown whether it has the operation.
     #[error("another node took over before this was committed: whether it is stored is unknown")]
     Cut,
-    /// Another node took over the lead before the operation was replicated: it was not executed.
+    /// Another node took over the lead before the operation was replicated: nothing of it is stored,
+    /// and repeating it is safe.
     #[error("another node leads what this is stored in; nothing was stored")]
     Moved,
 }
@@ -50,15 +51,31 @@ impl NotDurable {
 #[must_use = "report no result before it is on disk"]
 pub struct Durable {
     journal: Arc<Journal>,
-    /// The operation and an operation that it depends on; empty if nothing has to be on disk.
+    /// An earlier operation on which the outcome depends, and the operation itself; empty if nothing
+    /// has to be on disk.
     tickets: [Option<Ticket>; 2],
+    /// The second ticket is that of the operation itself.
+    has_own: bool,
 }
 
 impl Durable {
-    /// Returns a wait for the operations with these tickets.
+    /// Returns a wait for an earlier operation on which the outcome depends, and for all that the
+    /// operation itself has written. It is [`NotDurable::Moved`] only if the latter is.
     pub fn new(journal: &Arc<Journal>, tickets: [Option<Ticket>; 2]) -> Self {
-        let journal = journal.clone();
-        Self { journal, tickets }
+        Self {
+            journal: journal.clone(),
+            tickets,
+            has_own: true,
+        }
+    }
+
+    /// Returns a wait for earlier operations on which an outcome depends. It is never
+    /// [`NotDurable::Moved`]: something that the outcome reports may be stored.
+    pub fn of_earlier(journal: &Arc<Journal>, tickets: [Option<Ticket>; 2]) -> Self {
+        Self {
+            has_own: false,
+            ..Self::new(journal, tickets)
+        }
     }
 
     /// Returns the result once it is known; until then, the waker is woken when it may be.
@@ -68,7 +85,7 @@ impl Durable {
                 Status::Pending => self.journal.notify(ticket, waker),
                 status => status,
             };
-            ready!(NotDurable::result(status))?;
+            ready!(self.result(status))?;
         }
         Poll::Ready(Ok(()))
     }
@@ -94,7 +111,7 @@ impl Durable {
             if status == Status::Pending {
                 *watched = Some((ticket, waker.clone()));
             }
-            ready!(NotDurable::result(status))?;
+            ready!(self.result(status))?;
         }
         Poll::Ready(Ok(()))
     }
@@ -103,11 +120,28 @@ impl Durable {
     pub fn wait(&self) -> Result<(), NotDurable> {
         for ticket in self.tickets.into_iter().flatten() {
             let status = self.journal.wait(ticket);
-            if let Poll::Ready(Err(error)) = NotDurable::result(status) {
+            if let Poll::Ready(Err(error)) = self.result(status) {
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// Returns the result of the wait for one of the tickets.
+    #[inline]
+    fn result(&self, status: Status) -> Poll<Result<(), NotDurable>> {
+        match NotDurable::result(status) {
+            Poll::Ready(Err(NotDurable::Moved)) if !self.is_own_moved() => {
+                Poll::Ready(Err(NotDurable::Cut))
+            }
+            result => result,
+        }
+    }
+
+    /// Returns true if nothing of the operation itself is stored.
+    fn is_own_moved(&self) -> bool {
+        let is_moved = |own| self.journal.status(own) == Status::Moved;
+        self.has_own && self.tickets[1].is_some_and(is_moved)
     }
 }
 
@@ -124,3 +158,6 @@ impl std::fmt::Debug for Durable {
         write!(f, "Durable({:?})", self.tickets)
     }
 }
+
+#[cfg(test)]
+mod tests;

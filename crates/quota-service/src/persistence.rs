@@ -94,9 +94,10 @@ impl QuotaJournal {
         self.journal().lock(self.streams.shard, now_ms)
     }
 
-    /// Returns the durability of the records up to a ticket.
+    /// Returns the durability of the records up to a ticket: of one or several decisions, and of
+    /// charges for operations that are stored elsewhere.
     fn durable(&self, ticket: Ticket) -> Durable {
-        Durable::new(self.journal(), [Some(ticket), None])
+        Durable::of_earlier(self.journal(), [Some(ticket), None])
     }
 
     /// Returns the offset of the first record of a stream; 0 if the stream does not exist.

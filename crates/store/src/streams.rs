@@ -144,7 +144,7 @@ impl Streams {
 
     fn wait_for(&self, trimmed: Result<Ticket, AppendError>) -> Result<(), StreamsError> {
         let ticket = trimmed.map_err(|error| self.store.append_error(error))?;
-        let durable = Durable::new(&self.store.journal, [Some(ticket), None]);
+        let durable = Durable::new(&self.store.journal, [None, Some(ticket)]);
         Ok(durable.wait()?)
     }
 

@@ -257,7 +257,7 @@ impl Topics {
 impl State {
     /// Returns a future of the ticket's durability; it is ready at once if there is no ticket.
     pub(super) fn durable(&self, ticket: Option<Ticket>) -> Durable {
-        Durable::new(&self.journal, [ticket, None])
+        Durable::new(&self.journal, [None, ticket])
     }
 
     /// Appends a record to the catalogue. A deletion is written even on a full disk, because it

@@ -300,7 +300,7 @@ fn waited<T: Send + 'static>(journal: &Arc<Journal>, waited: Waited<T>) -> Pendi
             let Some((answer, last)) = waited.take(waker) else {
                 return Poll::Pending;
             };
-            answered = Some((answer, Durable::new(&journal, [last, None])));
+            answered = Some((answer, Durable::new(&journal, [None, last])));
         }
         if let Some((_, durable)) = &mut answered {
             std::task::ready!(durable.poll_durable(waker))?;

@@ -210,12 +210,12 @@ impl Topics {
         }
         let slot = topic.slot(partition)?;
         let mut live = slot.lock(&self.state.journal)?;
-        let ticket = match live.partition.decide_delete(before)? {
-            Some(change) => Some(self.change_partition(slot, &mut live, change)?),
-            None => live.change_ticket(),
+        let tickets = match live.partition.decide_delete(before)? {
+            Some(change) => [None, Some(self.change_partition(slot, &mut live, change)?)],
+            None => [live.change_ticket(), None],
         };
         self.state.platform.need_sweep();
-        let durable = Durable::new(&self.state.journal, [ticket, None]);
+        let durable = Durable::new(&self.state.journal, tickets);
         Ok((live.partition.log_start(), durable))
     }
 

@@ -28,7 +28,7 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
 use self::doorbell::Doorbell;
-use self::follow::{Follow, Followers};
+use self::follow::{Follow, Followers, Touched};
 use self::publication::{Publication, Stage, Status, Ticket};
 
 /// Schedules to try per check.
@@ -197,10 +197,10 @@ fn reigns() {
         })
         .into();
     publication.end_reign(Index(2));
-    publication.wake_all();
+    publication.wake_decided();
     is_cut.store(1, Ordering::SeqCst);
     publication.cut(Index(2));
-    publication.wake_all();
+    publication.wake_decided();
     publication.begin_reign(Reign(2));
     advance(&publication, 3);
     for waiter in waiters {
@@ -236,7 +236,7 @@ fn followers() {
     };
     record::encode(&grown, &mut body);
     next.store(1, Ordering::SeqCst);
-    followers.wake_touched(&body);
+    followers.wake_touched(Touched::By(vec![body.into()]));
     assert!(reader.join().is_ok());
 }
 

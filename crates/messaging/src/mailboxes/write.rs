@@ -5,7 +5,7 @@ use std::sync::Arc;
 use journal::Round;
 use mailbox::Accepted;
 use mailbox::record::{self, Write};
-use platform::{Counter, Pending};
+use platform::{Counter, Durable, Pending};
 use store::{Kind, StorageError};
 
 use super::Mailboxes;
@@ -79,7 +79,8 @@ impl Mailboxes {
                 slot: slot.clone(),
             };
             let tickets = [creation, state.stream.ticket];
-            return Ok(Pending::new(&self.store.journal, tickets, Ok(accepted)));
+            let durable = Durable::of_earlier(&self.store.journal, tickets);
+            return Ok(Pending::after(durable, accepted));
         }
         let location = match state.location {
             Some(location) => location,

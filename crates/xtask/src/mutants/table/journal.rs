@@ -98,8 +98,8 @@ pub(super) static MUTANTS: [Mutant; 14] = [
         harm: "a void block is acked when another leader's block has its index",
         edits: &[Edit {
             file: "publication.rs",
-            text: "        if ticket.reign.0 != self.reign.load(Ordering::SeqCst) {\n            return None;\n        }\n",
-            replacement: "",
+            text: "reign == 0 || reign != ticket.reign.0",
+            replacement: "reign == 0",
         }],
         proof: CRASH,
     },
