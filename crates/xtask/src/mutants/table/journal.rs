@@ -14,7 +14,7 @@ const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
 const FAILED_SYNC: &str = "faults::recovery_syncs_bytes_of_a_failed_sync_before_it_serves_them";
 const ERASED: &str = "erasure::erased_bytes_are_nowhere_when_no_erase_is_pending";
 
-pub(super) static MUTANTS: [Mutant; 14] = [
+pub(super) static MUTANTS: [Mutant; 15] = [
     Mutant {
         name: "ack-before-sync",
         subject: &JOURNAL,
@@ -118,10 +118,28 @@ pub(super) static MUTANTS: [Mutant; 14] = [
         name: "untaken-blocks-stay",
         subject: &JOURNAL,
         harm: "a block whose ticket is reported as moved is written later",
+        edits: &[
+            Edit {
+                file: "shard.rs",
+                text: "let dropped: Vec<_> = closed.chain(self.building.take()).collect();",
+                replacement: "let dropped: Vec<_> = closed.take(0).collect();",
+            },
+            Edit {
+                file: "shard.rs",
+                text: "Some((self.end().index, dropped",
+                replacement: "Some((self.tail.last(), dropped",
+            },
+        ],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "taken-blocks-moved",
+        subject: &JOURNAL,
+        harm: "a block that may still be committed is reported as moved",
         edits: &[Edit {
             file: "shard.rs",
-            text: "let dropped: Vec<_> = closed.chain(self.building.take()).collect();",
-            replacement: "let dropped: Vec<_> = closed.take(0).collect();",
+            text: "Some((self.end().index, dropped",
+            replacement: "Some((self.tail.last(), dropped",
         }],
         proof: CRASH,
     },
