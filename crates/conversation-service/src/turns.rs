@@ -5,7 +5,7 @@ use std::task::{Poll, Waker};
 
 use journal::{Following, Guard, Round, ShardId, Status};
 use model::{ErrorCode, Name};
-use platform::RequestContext;
+use platform::{NotDurable, RequestContext};
 
 use super::service::Moment;
 use super::slot::Slot;
@@ -144,11 +144,13 @@ impl MessageFollower {
             return match store.journal.notify(entry, waker) {
                 Status::Pending => Ok(Step::Waits),
                 Status::Durable => Ok(Step::Again),
-                // This fails with the reason, if the journal failed.
-                Status::Failed | Status::Cut | Status::Moved => {
+                // This fails with the reason.
+                Status::Failed => {
                     store.follow_names(made, waker)?;
                     Ok(Step::Again)
                 }
+                // The node that leads knows whether the conversation exists.
+                Status::Cut | Status::Moved => Err(NotDurable::Moved.into()),
             };
         }
         let Some(mut page) = conversations.read_after_at_once(&self.name, self.range)? else {

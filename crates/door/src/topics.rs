@@ -276,8 +276,14 @@ mod tests {
         assert_eq!(code([Ok(1), Ok(2), Ok(3)]), None);
         assert_eq!(code([moved(), moved(), moved()]), Some(ErrorCode::Moved));
         assert_eq!(code([moved(), busy(), moved()]), Some(ErrorCode::Moved));
-        assert_eq!(code([moved(), Ok(2), moved()]), Some(ErrorCode::Unconfirmed));
-        assert_eq!(code([moved(), cut(), moved()]), Some(ErrorCode::Unconfirmed));
+        assert_eq!(
+            code([moved(), Ok(2), moved()]),
+            Some(ErrorCode::Unconfirmed)
+        );
+        assert_eq!(
+            code([moved(), cut(), moved()]),
+            Some(ErrorCode::Unconfirmed)
+        );
         assert_eq!(code([busy(), cut(), Ok(3)]), Some(ErrorCode::Unconfirmed));
         assert_eq!(code([busy(), Ok(2), Ok(3)]), Some(ErrorCode::Busy));
     }

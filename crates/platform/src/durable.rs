@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use journal::{Journal, Status, Ticket};
+use journal::{Journal, Stage, Status, Ticket};
 use model::ErrorCode;
 
 /// The reason why an operation is not acknowledged.
@@ -56,6 +56,8 @@ pub struct Durable {
     tickets: [Option<Ticket>; 2],
     /// The second ticket is that of the operation itself.
     has_own: bool,
+    /// The stage that the operations must reach.
+    stage: Stage,
 }
 
 impl Durable {
@@ -66,6 +68,16 @@ impl Durable {
             journal: journal.clone(),
             tickets,
             has_own: true,
+            stage: Stage::Committed,
+        }
+    }
+
+    /// Waits only until the operations are on the disk of this node, which on a cluster is before
+    /// they are committed.
+    pub fn written_here(self) -> Self {
+        Self {
+            stage: Stage::Written,
+            ..self
         }
     }
 
@@ -81,8 +93,8 @@ impl Durable {
     /// Returns the result once it is known; until then, the waker is woken when it may be.
     pub fn poll_durable(&self, waker: &Waker) -> Poll<Result<(), NotDurable>> {
         for ticket in self.tickets.into_iter().flatten() {
-            let status = match self.journal.status(ticket) {
-                Status::Pending => self.journal.notify(ticket, waker),
+            let status = match self.journal.status_at(self.stage, ticket) {
+                Status::Pending => self.journal.notify_at(self.stage, ticket, waker),
                 status => status,
             };
             ready!(self.result(status))?;
@@ -98,7 +110,7 @@ impl Durable {
         waker: &Waker,
     ) -> Poll<Result<(), NotDurable>> {
         for ticket in self.tickets.into_iter().flatten() {
-            let mut status = self.journal.status(ticket);
+            let mut status = self.journal.status_at(self.stage, ticket);
             if status == Status::Pending {
                 if let Some((known, last)) = watched
                     && *known == ticket
@@ -106,7 +118,7 @@ impl Durable {
                 {
                     return Poll::Pending;
                 }
-                status = self.journal.notify(ticket, waker);
+                status = self.journal.notify_at(self.stage, ticket, waker);
             }
             if status == Status::Pending {
                 *watched = Some((ticket, waker.clone()));
@@ -116,7 +128,8 @@ impl Durable {
         Poll::Ready(Ok(()))
     }
 
-    /// Blocks until the result is known. Must not be called on threads that serve connections.
+    /// Blocks until the operations are committed, or will never be. Must not be called on threads
+    /// that serve connections.
     pub fn wait(&self) -> Result<(), NotDurable> {
         for ticket in self.tickets.into_iter().flatten() {
             let status = self.journal.wait(ticket);

@@ -1,6 +1,9 @@
 //! Produce: appends record batches to partitions, answered when their topic's durability is
 //! reached.
 //!
+//! `acks=1` waits for the disk of this node, `acks=all` until the batches are committed; on a node
+//! that is alone, both are the same moment.
+//!
 //! The batches of one read share one sync with those of other connections. A client without
 //! acknowledgements (`acks=0`) learns of an error by the end of the connection, as in Kafka. When
 //! too much waits for the disk, or a batch has to be decompressed, the request waits ([`Stalled`]).
@@ -33,6 +36,9 @@ use crate::deadline::Deadline;
 use crate::errors::Failed;
 use crate::outcome::{Fatal, Handled};
 use crate::reply::{Answer, Tag};
+
+/// The `acks` of a producer that waits for the disk of the partition's leader alone.
+const LEADER_ONLY: i16 = 1;
 
 /// From this version a request may name topics by id.
 const IDS_FROM: i16 = 13;
@@ -195,12 +201,13 @@ impl Waiting {
         match acks {
             0 => self.into_silence(),
             _ if self.durables.is_empty() && self.charged.is_none() => Ok(tag.now(self.response)),
-            _ => Ok(tag.later(self.told(deadline.for_disk()))),
+            _ => Ok(tag.later(self.told(acks, deadline.for_disk()))),
         }
     }
 
-    /// Returns the response when all batches are durable, or the deadline is over.
-    async fn told(mut self, deadline: Deadline) -> Response {
+    /// Returns the response when all batches are as durable as `acks` requires, or the deadline is
+    /// over.
+    async fn told(mut self, acks: i16, deadline: Deadline) -> Response {
         if let Some(charged) = self.charged.take()
             && let Err(failed) = deadline.produced(charged).await
         {
@@ -211,6 +218,10 @@ impl Waiting {
             return self.response;
         }
         for (topic, partition, durable) in self.durables {
+            let durable = match acks {
+                LEADER_ONLY => durable.written_here(),
+                _ => durable,
+            };
             if let Err(failed) = deadline.produced(durable).await {
                 let told = &mut self.response.responses[topic].partition_responses[partition];
                 *told = refused(told.index, failed);
@@ -338,6 +349,9 @@ fn is_told_with_its_start(error: &ProduceError) -> bool {
         | ProduceError::NotDurable(_) => false,
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 fn placed_at(index: i32, placed: &Placed) -> PartitionResponse {
     PartitionResponse {

@@ -78,6 +78,26 @@ fn outcome_is_moved_only_if_the_operation_itself_is() {
 }
 
 #[test]
+fn written_operation_is_durable_here_before_it_is_committed() {
+    let (journal, mut line) = open();
+    let ticket = append(&journal, ONE);
+    let committed = Durable::new(&journal, [None, Some(ticket)]);
+    let written = committed.clone().written_here();
+    let polled = |durable: &Durable| durable.poll_durable(Waker::noop());
+    assert_eq!(
+        (polled(&written), polled(&committed)),
+        (Poll::Pending, Poll::Pending)
+    );
+    assert_eq!(line.step(), LineStep::Worked);
+    assert_eq!(
+        (polled(&written), polled(&committed)),
+        (Poll::Ready(Ok(())), Poll::Pending)
+    );
+    journal.commit(ONE, ticket.index);
+    assert_eq!(polled(&committed), Poll::Ready(Ok(())));
+}
+
+#[test]
 fn cut_operation_is_never_moved() {
     let (journal, mut line) = open();
     let void = append(&journal, ONE);
@@ -85,7 +105,11 @@ fn cut_operation_is_never_moved() {
     let durable = Durable::new(&journal, [None, Some(void)]);
     assert_eq!(outcome(&durable), Poll::Pending);
     journal.end_reign(ONE);
-    assert_eq!(outcome(&durable), Poll::Pending, "it may still be committed");
+    assert_eq!(
+        outcome(&durable),
+        Poll::Pending,
+        "it may still be committed"
+    );
     journal.cut(ONE, void.index).unwrap();
     assert_eq!(outcome(&durable), Poll::Ready(Err(NotDurable::Cut)));
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use journal::record::RECORD_HEADER_SIZE;
-use journal::{AppendError, Status};
+use journal::{AppendError, Status, Ticket};
 use recordbatch::Batch;
 use store::Reach;
 use topics::compaction::Survivor;
@@ -27,8 +27,9 @@ enum Halt {
     Later,
     /// The compaction failed and is abandoned.
     Failed(Storage),
-    /// Records were deleted meanwhile; the compaction starts over.
-    Trimmed,
+    /// Records were deleted meanwhile, or the compacted ones were dropped because another node led;
+    /// the compaction starts over.
+    Outdated,
     /// The topic was deleted.
     Gone,
 }
@@ -100,7 +101,7 @@ impl Topics {
                 self.compaction_failures().forget(slot.at);
                 self.state.empty_now(&[slot.at], self.now_ms());
             }
-            Halt::Trimmed => self.remove_leftovers(slot),
+            Halt::Outdated => self.remove_leftovers(slot),
             Halt::Failed(storage) => {
                 self.state.counts.add(Count::CompactionFailures, 1);
                 let now_ns = self.state.platform.now_ns();
@@ -175,7 +176,7 @@ impl Topics {
             Next::More
         })?;
         if !matches!(walked, Walked::Done) {
-            return Err(Halt::Trimmed);
+            return Err(Halt::Outdated);
         }
         if unreadable > 0 {
             self.state.counts.add(Count::UnreadableBatches, unreadable);
@@ -211,7 +212,12 @@ impl Topics {
         // Readers see durable records only, and would take undurable ones for the end of the
         // partition.
         let status = |ticket| self.state.journal.status(ticket);
-        let is_pending = compaction.written.map(status) == Some(Status::Pending);
+        let is_pending = match compaction.written.map(status) {
+            Some(Status::Cut | Status::Moved) => return Err(Halt::Outdated),
+            Some(Status::Pending) => true,
+            // After a failure, the next append reports it.
+            Some(Status::Durable | Status::Failed) | None => false,
+        };
         match compaction.rest {
             Some(rest) if !is_pending => {
                 self.finish_compaction(compaction, rest)?;
@@ -264,7 +270,7 @@ impl Topics {
                 compaction.rest = compaction.behind;
                 Ok(())
             }
-            _ => Err(Halt::Trimmed),
+            _ => Err(Halt::Outdated),
         }
     }
 
@@ -287,6 +293,10 @@ impl Topics {
                 let (batch, _) = Batch::split(bytes).map_err(Storage::unreadable)?;
                 let appended = guard.append(compacted_of(at.stream), None, BATCH, bytes);
                 let appended = appended.map_err(|error| Storage::append(journal, error))?;
+                let is_same_reign = |it: Ticket| it.reign == appended.ticket.reign;
+                if !compaction.written.is_none_or(is_same_reign) {
+                    return Err(Halt::Outdated);
+                }
                 let record = appended.offset;
                 compaction.first.get_or_insert(record);
                 compaction.end = record + 1;
