@@ -16,8 +16,9 @@ use std::task::Waker;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, futex};
 use crate::{Index, Reign, ShardId};
 
-/// Identifies the block that contains an append.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Identifies the block that contains an append. A ticket with the index 0 is for nothing, and always
+/// durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
     /// The block's shard.
     pub shard: ShardId,

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use journal::{Journal, Stage, Status, Ticket};
+use journal::{Index, Journal, Stage, Status, Ticket};
 use model::ErrorCode;
 
 /// The reason why an operation is not acknowledged.
@@ -51,9 +51,9 @@ impl NotDurable {
 #[must_use = "report no result before it is on disk"]
 pub struct Durable {
     journal: Arc<Journal>,
-    /// An earlier operation on which the outcome depends, and the operation itself; empty if nothing
-    /// has to be on disk.
-    tickets: [Option<Ticket>; 2],
+    /// An earlier operation on which the outcome depends, and the operation itself; index 0 if
+    /// nothing has to be on disk.
+    tickets: [Ticket; 2],
     /// The second ticket is that of the operation itself.
     has_own: bool,
     /// The stage that the operations must reach.
@@ -66,7 +66,7 @@ impl Durable {
     pub fn new(journal: &Arc<Journal>, tickets: [Option<Ticket>; 2]) -> Self {
         Self {
             journal: journal.clone(),
-            tickets,
+            tickets: tickets.map(Option::unwrap_or_default),
             has_own: true,
             stage: Stage::Committed,
         }
@@ -92,7 +92,7 @@ impl Durable {
 
     /// Returns the result once it is known; until then, the waker is woken when it may be.
     pub fn poll_durable(&self, waker: &Waker) -> Poll<Result<(), NotDurable>> {
-        for ticket in self.tickets.into_iter().flatten() {
+        for ticket in self.tickets.into_iter().filter(is_awaited) {
             let status = match self.journal.status_at(self.stage, ticket) {
                 Status::Pending => self.journal.notify_at(self.stage, ticket, waker),
                 status => status,
@@ -109,7 +109,7 @@ impl Durable {
         watched: &mut Option<(Ticket, Waker)>,
         waker: &Waker,
     ) -> Poll<Result<(), NotDurable>> {
-        for ticket in self.tickets.into_iter().flatten() {
+        for ticket in self.tickets.into_iter().filter(is_awaited) {
             let mut status = self.journal.status_at(self.stage, ticket);
             if status == Status::Pending {
                 if let Some((known, last)) = watched
@@ -131,7 +131,7 @@ impl Durable {
     /// Blocks until the operations are committed, or will never be. Must not be called on threads
     /// that serve connections.
     pub fn wait(&self) -> Result<(), NotDurable> {
-        for ticket in self.tickets.into_iter().flatten() {
+        for ticket in self.tickets.into_iter().filter(is_awaited) {
             let status = self.journal.wait(ticket);
             if let Poll::Ready(Err(error)) = self.result(status) {
                 return Err(error);
@@ -153,9 +153,14 @@ impl Durable {
 
     /// Returns true if nothing of the operation itself is stored.
     fn is_own_moved(&self) -> bool {
-        let is_moved = |own| self.journal.status(own) == Status::Moved;
-        self.has_own && self.tickets[1].is_some_and(is_moved)
+        self.has_own && self.journal.status(self.tickets[1]) == Status::Moved
     }
+}
+
+/// Returns false if there is nothing to wait for.
+#[inline]
+fn is_awaited(ticket: &Ticket) -> bool {
+    ticket.index > Index(0)
 }
 
 impl Future for Durable {

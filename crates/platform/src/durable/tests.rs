@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
 use journal::disk::SimulatedDisk;
-use journal::{Commit, Index, LineStep, Options, ShardId, Stage, SteppedJournal, StreamId};
+use journal::{Commit, LineStep, Options, ShardId, Stage, SteppedJournal, StreamId};
 
 use super::*;
 use crate::pending::Pending;
