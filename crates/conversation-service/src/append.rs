@@ -183,6 +183,11 @@ pub(super) struct DecidedOutcome<T> {
 }
 
 impl DecidedOutcome<Appended> {
+    pub(super) fn new(tickets: [Option<Ticket>; 2], appended: Appended) -> Self {
+        let outcome = Ok(appended);
+        Self { tickets, outcome }
+    }
+
     pub(super) fn into_pending(self, store: &Store) -> Pending<Appended> {
         match &self.outcome {
             // Messages of an earlier append may be stored even if these are not.

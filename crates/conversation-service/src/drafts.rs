@@ -16,6 +16,7 @@ use model::Name;
 use platform::Counter;
 use store::Reach;
 
+use super::append::DecidedOutcome;
 use super::append::{Appended, Failure};
 use super::history_lookup::{Attempt, MissingHistory, Records};
 use super::open_draft::{AssembledContent, OpenDraft};
@@ -200,9 +201,8 @@ impl DraftWriter {
         let name = &self.slot.name;
         let appended = conversations.close_draft(name, &mut room, self.number, finished)?;
         self.is_over = true;
-        let tickets = conversations.tickets(&room);
-        let journal = &conversations.store.journal;
-        Ok(Pending::new(journal, tickets, Ok(appended)))
+        let decided = DecidedOutcome::new(conversations.tickets(&room), appended);
+        Ok(decided.into_pending(&conversations.store))
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker, ready};
 
 use journal::{Status, Ticket};
-use platform::{NotDurable, Pending};
+use platform::{Durable, Pending};
 use recordbatch::MarkerKind;
 use topics::record::BATCH;
 use topics::{
@@ -57,8 +57,8 @@ const COORDINATOR_EPOCH: i32 = 0;
 enum Going {
     /// The transaction has ended.
     Over,
-    /// The next step follows when this ticket is durable.
-    Waits(Ticket),
+    /// The next step follows when this is durable.
+    Waits(Durable),
     /// The next step cannot be taken now and is retried.
     Stuck,
 }
@@ -213,10 +213,7 @@ impl Topics {
             };
             match going {
                 Going::Over | Going::Stuck => return Poll::Ready(Ok(())),
-                Going::Waits(ticket) => {
-                    let status = self.state.journal.notify(ticket, waker);
-                    ready!(NotDurable::result(status))?;
-                }
+                Going::Waits(durable) => ready!(durable.poll_durable(waker))?,
             }
         }
     }
@@ -236,7 +233,11 @@ impl Topics {
                 .iter()
                 .find(|it| journal.status(**it) != Status::Durable);
             if let Some(ticket) = pending {
-                return Going::Waits(*ticket);
+                return Going::Waits(match stage {
+                    Stage::Prepared(_) => self.state.durable(Some(*ticket)),
+                    // The end is stored even if a marker is not.
+                    Stage::Marked(_) => Durable::of_earlier(journal, [Some(*ticket), None]),
+                });
             }
             let stage = stage.clone();
             let Some(transaction) = coordinating.coordinator.get(name).cloned() else {

@@ -20,11 +20,12 @@ mod follow;
 mod publication;
 mod sync;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::task::{Wake, Waker};
 
 use journal::{Index, Reign, ShardId, StreamId, record};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 
 use self::doorbell::Doorbell;
@@ -38,12 +39,13 @@ const SCHEDULES: usize = 400;
 const DEPTH: usize = 3;
 
 fn main() {
-    let checks: [(&str, fn()); 7] = [
+    let checks: [(&str, fn()); 8] = [
         ("a_thread_that_waits_is_woken", threads_that_wait),
         ("a_waker_is_woken_once", wakers),
         ("a_failure_wakes_everybody", failure),
         ("a_waiter_is_not_acked_by_a_neighbour", neighbours),
         ("a_waiter_is_not_acked_by_a_later_reign", reigns),
+        ("one_registration_lasts_until_the_outcome", registrations),
         ("a_follower_sees_or_is_woken", followers),
         ("the_line_hears_every_ring", rings),
     ];
@@ -55,12 +57,30 @@ fn main() {
     println!("\ntest result: ok. {} passed; 0 failed", checks.len());
 }
 
-/// Sleeps like a task, until it is woken.
-struct Sleeper(thread::Thread);
+/// A count of wakes to sleep for. Unlike a parked thread, it is never woken without a wake.
+#[derive(Default)]
+struct Wakes {
+    count: Mutex<u64>,
+    changed: Condvar,
+}
 
-impl Wake for Sleeper {
+impl Wake for Wakes {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.changed.notify_all();
+    }
+}
+
+impl Wakes {
+    fn sleep(&self) {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        while *count == 0 {
+            count = self
+                .changed
+                .wait(count)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        *count -= 1;
     }
 }
 
@@ -82,10 +102,11 @@ fn ticket(index: u64) -> Ticket {
 
 /// Waits for a block as a task does.
 fn wait_as_task(publication: &Publication, ticket: Ticket) -> Status {
-    let waker = Waker::from(Arc::new(Sleeper(thread::current())));
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(wakes.clone());
     loop {
         match publication.notify(ticket, Stage::Committed, &waker) {
-            Status::Pending => thread::park(),
+            Status::Pending => wakes.sleep(),
             status => return status,
         }
     }
@@ -208,6 +229,58 @@ fn reigns() {
     }
 }
 
+/// Waits for a block as a connection does: it registers its waker once.
+fn wait_registered(publication: &Publication, ticket: Ticket, stage: Stage) -> Status {
+    let wakes = Arc::new(Wakes::default());
+    let mut status = publication.notify(ticket, stage, &Waker::from(wakes.clone()));
+    while status == Status::Pending {
+        wakes.sleep();
+        status = publication.status(ticket, stage);
+    }
+    status
+}
+
+/// A reign ends, its second block is cut, and another takes its place, while the line is late to
+/// wake the waiters of the first two.
+fn registrations() {
+    let publication = Arc::new(leading());
+    let wait = |ticket, stage, expected: &'static [Status]| {
+        let publication = publication.clone();
+        thread::spawn(move || {
+            let status = wait_registered(&publication, ticket, stage);
+            assert!(expected.contains(&status), "{ticket:?} is {status:?}");
+        })
+    };
+    let (written, committed) = (Stage::Written, Stage::Committed);
+    let mut waiters = vec![
+        wait(ticket(1), committed, &[Status::Durable]),
+        wait(ticket(2), written, &[Status::Durable, Status::Cut]),
+        wait(ticket(2), committed, &[Status::Cut]),
+        wait(ticket(3), committed, &[Status::Moved]),
+    ];
+    let progress = publication.advance(Index(2), Index(0));
+    let late = publication.clone();
+    waiters.push(thread::spawn(move || late.wake(progress)));
+    publication.end_reign(Index(2));
+    publication.wake_decided();
+    publication.cut(Index(2));
+    publication.wake_decided();
+    publication.begin_reign(Reign(2));
+    let instead = Ticket {
+        reign: Reign(2),
+        ..ticket(2)
+    };
+    waiters.push(wait(instead, written, &[Status::Durable]));
+    waiters.push(wait(instead, committed, &[Status::Durable]));
+    for (written, committed) in [(2, 1), (2, 2)] {
+        let progress = publication.advance(Index(written), Index(committed));
+        publication.wake(progress);
+    }
+    for waiter in waiters {
+        assert!(waiter.join().is_ok());
+    }
+}
+
 /// Appends a record to a stream while a follower registers.
 fn followers() {
     let followers = Arc::new(Followers::default());
@@ -215,11 +288,12 @@ fn followers() {
     let reader = {
         let (followers, next) = (followers.clone(), next.clone());
         thread::spawn(move || {
-            let waker = Waker::from(Arc::new(Sleeper(thread::current())));
+            let wakes = Arc::new(Wakes::default());
+            let waker = Waker::from(wakes.clone());
             let has_grown = || next.load(Ordering::SeqCst) > 0;
             while !has_grown() {
                 match followers.add(ShardId(0), StreamId(7), &waker, has_grown) {
-                    Follow::Waiting(_) => thread::park(),
+                    Follow::Waiting(_) => wakes.sleep(),
                     Follow::Ready => {}
                     Follow::Refused => unreachable!("one follower"),
                 }
