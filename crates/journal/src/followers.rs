@@ -36,11 +36,11 @@ pub enum Follow {
 
 /// The followers to wake after a commit.
 #[derive(Debug)]
-pub(crate) enum Touched {
+pub(crate) enum WakeScope {
     /// None: nothing was committed, or nobody follows.
     Nobody,
     /// Those of the streams with records in these bodies of blocks.
-    By(Vec<Bytes>),
+    StreamsIn(Vec<Bytes>),
     /// All, because not all bodies are in memory.
     All,
 }
@@ -94,11 +94,11 @@ impl Followers {
     }
 
     /// Wakes the followers that a commit has touched.
-    pub(crate) fn wake_touched(&self, touched: Touched) {
-        match touched {
-            Touched::Nobody => {}
-            Touched::By(bodies) => bodies.iter().for_each(|body| self.wake_in(body)),
-            Touched::All => self.wake_all(),
+    pub(crate) fn wake_scope(&self, scope: WakeScope) {
+        match scope {
+            WakeScope::Nobody => {}
+            WakeScope::StreamsIn(bodies) => bodies.iter().for_each(|body| self.wake_in(body)),
+            WakeScope::All => self.wake_all(),
         }
     }
 

@@ -357,7 +357,7 @@ impl Journal {
         let progress = target.advance(&state);
         drop(state);
         target.publication.wake(progress);
-        target.followers.wake_touched(touched);
+        target.followers.wake_scope(touched);
     }
 
     /// Voids a shard's blocks from `index` on, and appends a block that says so. A follower does

@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::buffer::WriteBuffer;
-use crate::followers::Touched;
+use crate::followers::WakeScope;
 use crate::publication::Progress;
 use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
 use crate::shard::{BuiltBlock, WrittenBlock};
@@ -64,7 +64,7 @@ pub struct Line {
     /// Shards published in this step.
     advanced: Vec<(ShardId, Progress)>,
     /// Blocks that this step committed, for shards that have followers.
-    touched: Vec<(ShardId, Touched)>,
+    touched: Vec<(ShardId, WakeScope)>,
     /// Bodies in memory, oldest first, each with its size in memory.
     cached: VecDeque<(ShardId, Index, usize)>,
     cached_bytes: usize,
@@ -341,7 +341,7 @@ impl Line {
             }
             state.commit_known(|trim| self.shared.note_trim(id, trim));
             match shard.touched_after(&state, before) {
-                Touched::Nobody => {}
+                WakeScope::Nobody => {}
                 touched => self.touched.push((id, touched)),
             }
             self.advanced.push((id, shard.advance(&state)));
@@ -361,7 +361,7 @@ impl Line {
             self.shared.shard(id).publication.wake(progress);
         }
         for (id, touched) in self.touched.drain(..) {
-            self.shared.shard(id).followers.wake_touched(touched);
+            self.shared.shard(id).followers.wake_scope(touched);
         }
     }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
 use crate::buffers::Buffers;
 use crate::extent::ExtentSet;
-use crate::followers::{Followers, Touched};
+use crate::followers::{Followers, WakeScope};
 use crate::publication::{Progress, Publication};
 use crate::record::{self, RecordKind, RecordView};
 use crate::segment::ShardEnd;
@@ -124,12 +124,12 @@ impl Shard {
 
     /// Returns the followers to wake for the blocks that were committed after `before`. The caller
     /// holds the lock of the state: a follower that registers later finds the blocks itself.
-    pub(crate) fn touched_after(&self, state: &State, before: Index) -> Touched {
+    pub(crate) fn touched_after(&self, state: &State, before: Index) -> WakeScope {
         if self.followers.is_empty() || state.committed == before {
-            return Touched::Nobody;
+            return WakeScope::Nobody;
         }
         let bodies = state.committed_after(before);
-        bodies.map_or(Touched::All, Touched::By)
+        bodies.map_or(WakeScope::All, WakeScope::StreamsIn)
     }
 
     /// Wakes the waiters whose tickets a change of the reign or a cut has decided, and all

@@ -29,7 +29,7 @@ use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 
 use self::doorbell::Doorbell;
-use self::follow::{Follow, Followers, Touched};
+use self::follow::{Follow, Followers, WakeScope};
 use self::publication::{Publication, Stage, Status, Ticket};
 
 /// Schedules to try per check.
@@ -310,7 +310,7 @@ fn followers() {
     };
     record::encode(&grown, &mut body);
     next.store(1, Ordering::SeqCst);
-    followers.wake_touched(Touched::By(vec![body.into()]));
+    followers.wake_scope(WakeScope::StreamsIn(vec![body.into()]));
     assert!(reader.join().is_ok());
 }
 
