@@ -11,7 +11,9 @@ use store::{Reach, Store};
 use super::history_lookup::{Attempt, MissingHistory, Records};
 use super::service::{Moment, check_name};
 use super::slot::{Room, Slot};
-use super::write::{AppendedMessage, DraftEnd, ExtraRecords, Scratch, Writer, with_scratch};
+use super::write::{
+    AppendTarget, AppendedMessage, DraftEnd, ExtraRecords, Scratch, Writer, with_scratch,
+};
 use super::{ConversationError, Conversations, Pending};
 
 /// Messages to append, all or none.
@@ -151,21 +153,21 @@ impl Conversations {
     ) -> Result<Attempt<DecidedOutcome<Appended>>, ConversationError> {
         let done = self.with_room_again(name.base(), known, now.now_ns, |_, room| {
             let appended = self.append_loaded(name.base(), room, input, writer, now.unix_ms);
-            (self.tickets(room), appended)
+            (room.ticket, appended)
         })?;
-        let Some((tickets, appended)) = done else {
+        let Some((ticket, appended)) = done else {
             return Ok(Attempt::Needs(MissingHistory::Room));
         };
-        let (tickets, outcome) = match appended {
+        let (ticket, outcome) = match appended {
             Err(Failure::Missing(missing)) => return Ok(Attempt::Needs(missing)),
             Err(Failure::AtOnce(refusal)) => return Err(refusal),
             Err(Failure::Resting(refusal)) => {
                 self.platform.counters.count_failure(refusal.code());
-                (tickets, Err(refusal))
+                (ticket, Err(refusal))
             }
-            Ok(appended) => (tickets, Ok(appended)),
+            Ok(appended) => (ticket, Ok(appended)),
         };
-        Ok(Attempt::Done(DecidedOutcome { tickets, outcome }))
+        Ok(Attempt::Done(DecidedOutcome { ticket, outcome }))
     }
 
     /// Counts the append, and returns its pending acknowledgement.
@@ -176,26 +178,26 @@ impl Conversations {
     }
 }
 
-/// An outcome, and the tickets that must be durable before it is sent.
+/// An outcome, and the ticket that must be durable before it is sent.
 pub(super) struct DecidedOutcome<T> {
-    tickets: [Option<Ticket>; 2],
+    ticket: Option<Ticket>,
     outcome: Result<T, ConversationError>,
 }
 
 impl DecidedOutcome<Appended> {
-    pub(super) fn new(tickets: [Option<Ticket>; 2], appended: Appended) -> Self {
+    pub(super) fn new(ticket: Option<Ticket>, appended: Appended) -> Self {
         let outcome = Ok(appended);
-        Self { tickets, outcome }
+        Self { ticket, outcome }
     }
 
     pub(super) fn into_pending(self, store: &Store) -> Pending<Appended> {
         match &self.outcome {
             // Messages of an earlier append may be stored even if these are not.
             Ok(appended) if appended.deduplicated > 0 => {
-                let durable = Durable::of_earlier(&store.journal, self.tickets);
+                let durable = Durable::of_earlier(&store.journal, [self.ticket, None]);
                 Pending::decided_after(durable, self.outcome)
             }
-            _ => Pending::new(&store.journal, self.tickets, self.outcome),
+            _ => Pending::new(&store.journal, self.ticket, self.outcome),
         }
     }
 
@@ -285,9 +287,12 @@ impl Conversations {
                 });
                 scratch.push(message, id, original);
             }
-            let location = self.place_room(room, name, now_ms)?;
-            let guard = writer.lock(location.shard, now_ms);
-            let ticket = self.write_with(guard, room, location, messages.said(), scratch, extra)?;
+            let target = AppendTarget {
+                writer,
+                name,
+                now_ms,
+            };
+            let ticket = self.write_with(target, room, messages.said(), scratch, extra)?;
             self.keep_unsynced(room, messages, scratch, ticket);
             Ok::<_, ConversationError>(())
         })?;
@@ -337,9 +342,12 @@ impl Conversations {
                 scratch.push(message, id, original);
             }
             let said = is_new.then_some(said).into_iter();
-            let location = self.place_room(room, name, now_ms)?;
-            let guard = self.store.journal.lock(location.shard, now_ms);
-            self.write_with(guard, room, location, said, scratch, extra)
+            let target = AppendTarget {
+                writer: &*self.store.journal,
+                name,
+                now_ms,
+            };
+            self.write_with(target, room, said, scratch, extra)
         })?;
         self.platform.counters.count(Counter::Messages);
         Ok(Appended::new(plan, Vec::new()))

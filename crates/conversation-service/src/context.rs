@@ -77,7 +77,7 @@ impl Conversations {
         name: &Name,
         policy: Option<&Policy>,
     ) -> Result<Pending<ContextRead>, ConversationError> {
-        let (place, policy, summary, tickets) = self.with_existing(name, |_, room, location| {
+        let (place, policy, summary, ticket) = self.with_existing(name, |_, room, location| {
             check_alive(room)?;
             let state = room.engine.state();
             let place = MessageLocation {
@@ -85,8 +85,7 @@ impl Conversations {
                 base: state.base,
             };
             let policy = policy.unwrap_or(&state.settings.context).clone();
-            let tickets = self.tickets(room);
-            Ok((place, policy, state.summary.clone(), tickets))
+            Ok((place, policy, state.summary.clone(), room.ticket))
         })?;
         policy
             .check()
@@ -122,7 +121,7 @@ impl Conversations {
             cut,
             records,
         };
-        Ok(Pending::new(&self.store.journal, tickets, Ok(read)))
+        Ok(Pending::new(&self.store.journal, ticket, Ok(read)))
     }
 }
 

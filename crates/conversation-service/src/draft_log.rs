@@ -94,14 +94,12 @@ impl Conversations {
     /// Writes the opening of a draft; the record's offset is the draft's number.
     pub(super) fn log_opening(
         &self,
-        location: Location,
+        mut guard: Guard<'_>,
         tag: u8,
         bytes: &[u8],
-        now_ms: u64,
     ) -> Result<Appended, AppendError> {
-        let mut guard = self.store.journal.lock(location.shard, now_ms);
         let appended = guard.append(STREAM, None, tag, bytes)?;
-        if let Some(log) = self.rooms.logs.get(usize::from(location.shard.0)) {
+        if let Some(log) = self.rooms.logs.get(usize::from(guard.shard().0)) {
             let mut log = log.lock();
             log.open.opened(appended.offset);
         }

@@ -14,15 +14,14 @@ use conversations::record::{DRAFT_OPEN, DraftOpen};
 use conversations::{NewMessage, Status};
 use model::Name;
 use platform::Counter;
-use store::Reach;
+use store::{AppendSize, Reach};
 
-use super::append::DecidedOutcome;
-use super::append::{Appended, Failure};
+use super::append::{Appended, DecidedOutcome, Failure};
 use super::history_lookup::{Attempt, MissingHistory, Records};
 use super::open_draft::{AssembledContent, OpenDraft};
 use super::service::check_name;
 use super::slot::{Room, Slot};
-use super::write::DraftEnd;
+use super::write::{AppendTarget, DraftEnd};
 use super::{ConversationError, Conversations, Pending};
 
 /// A draft to be opened.
@@ -87,7 +86,7 @@ impl Conversations {
     ) -> Result<Attempt<Pending<DraftWriter>>, ConversationError> {
         let done = self.with_room_at_hand(name.base(), |slot, room| {
             let opened = self.open_draft(name, room, new, records);
-            let tickets = self.tickets(room);
+            let ticket = room.ticket;
             let outcome = match opened {
                 Err(Failure::Missing(missing)) => return Ok(Attempt::Needs(missing)),
                 Err(Failure::AtOnce(refusal)) => return Err(refusal),
@@ -103,7 +102,7 @@ impl Conversations {
                     })
                 }
             };
-            let pending = Pending::new(&self.store.journal, tickets, outcome);
+            let pending = Pending::new(&self.store.journal, ticket, outcome);
             Ok(Attempt::Done(pending))
         })?;
         done.unwrap_or(Ok(Attempt::Needs(MissingHistory::Room)))
@@ -201,7 +200,7 @@ impl DraftWriter {
         let name = &self.slot.name;
         let appended = conversations.close_draft(name, &mut room, self.number, finished)?;
         self.is_over = true;
-        let decided = DecidedOutcome::new(conversations.tickets(&room), appended);
+        let decided = DecidedOutcome::new(room.ticket, appended);
         Ok(decided.into_pending(&conversations.store))
     }
 }
@@ -271,18 +270,31 @@ impl Conversations {
     ) -> Result<u64, Failure> {
         self.check_open(room, new.id, records)?;
         let now_ms = self.platform.unix_ms();
-        let location = self.place_room(room, name.base(), now_ms)?;
-        let mut bytes = Vec::new();
-        DraftOpen {
-            conversation: location.stream.0,
+        let mut open = DraftOpen {
+            conversation: 0,
             opened_ms: now_ms,
             id: new.id,
             role: new.role,
             from: new.from,
             metadata: new.metadata,
-        }
-        .encode(&mut bytes);
-        let appended = self.log_opening(location, DRAFT_OPEN, &bytes, now_ms);
+        };
+        let mut bytes = Vec::new();
+        open.encode(&mut bytes);
+        let target = AppendTarget {
+            writer: &*self.store.journal,
+            name: name.base(),
+            now_ms,
+        };
+        let size = AppendSize {
+            bytes: bytes.len(),
+            count: 1,
+        };
+        let (guard, location) = self.lock_room(room, target, size)?;
+        // The number has a fixed size.
+        open.conversation = location.stream.0;
+        bytes.clear();
+        open.encode(&mut bytes);
+        let appended = self.log_opening(guard, DRAFT_OPEN, &bytes);
         let appended =
             appended.map_err(|error| ConversationError::from(self.store.append_error(error)))?;
         room.ticket = Some(appended.ticket);

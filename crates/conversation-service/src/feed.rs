@@ -20,7 +20,7 @@ use bytes::Bytes;
 pub use batch::{Batch, BatchLimit, EventContent, Row};
 pub use keep::ArchivedRetention;
 pub(super) use read_back::taken;
-use store::{Kind, Location};
+use store::{Kind, Location, NameCursor};
 pub use waiting::EventWait;
 
 use super::Conversations;
@@ -32,16 +32,19 @@ pub struct Partition {
     pub number: u64,
     /// `org/namespace/N`.
     pub name: String,
+    /// Created in format 1 of the directory: the numbers of such partitions rise in the order of
+    /// their creation.
+    pub is_carried_over: bool,
     shard: ShardId,
 }
 
 /// The event partitions found so far.
 #[derive(Clone, Debug, Default)]
 pub struct Partitions {
-    /// The partitions, in the order of their creation.
+    /// The partitions, in the order in which they were found.
     pub found: Vec<Partition>,
-    /// Number of streams of the directory that were searched.
-    looked: u64,
+    /// The part of the directory that was searched.
+    searched: NameCursor,
 }
 
 /// The extent of an event partition.
@@ -70,27 +73,36 @@ impl Conversations {
 
     /// Returns one more than the highest number of any conversation.
     pub fn numbers_end(&self) -> u64 {
-        self.store.stream_count() as u64 + 1
+        self.store.numbers_end()
     }
 
-    /// Finds partitions that were created since the last call.
+    /// Finds partitions that were created since the last call, those of format 1 first, in the order
+    /// of their creation.
     pub fn find_partitions(&self, partitions: &mut Partitions) {
-        while let Some((kind, name, location)) = self.store.named(StreamId(partitions.looked + 1)) {
-            let Location { shard, stream } = location;
+        let Partitions { found, searched } = partitions;
+        let known = found.len();
+        self.store.read_names(searched, |kind, name, location| {
             if kind == Kind::Events {
-                // A name is shown only when its entry is durable.
-                if self.store.creation(stream).is_some() {
-                    return;
-                }
-                let number = stream.0;
-                partitions.found.push(Partition {
-                    number,
-                    name,
-                    shard,
+                found.push(Partition {
+                    number: location.stream.0,
+                    name: name.to_owned(),
+                    is_carried_over: false,
+                    shard: location.shard,
                 });
             }
-            partitions.looked += 1;
+        });
+        let new = &mut found[known..];
+        for partition in new.iter_mut() {
+            partition.is_carried_over = self.store.is_carried_over(StreamId(partition.number));
         }
+        new.sort_unstable_by_key(|it| it.number);
+    }
+
+    /// Returns the time at which a partition was created, in milliseconds since 1970-01-01 UTC;
+    /// `None` if it cannot be read. May wait for the disk.
+    pub fn created_ms(&self, partition: &Partition) -> Option<u64> {
+        let (shard, stream) = (partition.shard, StreamId(partition.number));
+        self.store.created_ms(Location { shard, stream }).ok()?
     }
 
     /// Returns the extent of a partition.

@@ -13,7 +13,7 @@ use super::service::check_name;
 use super::slot::Room;
 use super::state::ChangeResult;
 use super::view::check_alive;
-use super::write::{AppendedMessage, with_scratch};
+use super::write::{AppendTarget, AppendedMessage, with_scratch};
 use super::{ConversationError, Conversations, Pending};
 
 /// Limit of one read while copying.
@@ -140,9 +140,12 @@ impl Conversations {
                 role: view.role,
                 tokens: view.tokens,
             });
-            let location = self.place_room(room, new.base(), now_ms)?;
-            let guard = self.store.journal.lock(location.shard, now_ms);
-            self.write_all(guard, room, location, said, scratch, None)?;
+            let target = AppendTarget {
+                writer: &*self.store.journal,
+                name: new.base(),
+                now_ms,
+            };
+            self.write_all(target, room, said, scratch, None)?;
             Ok(())
         })
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use conversations::record::{self, Malformed, MessageView, StateChange};
 use conversations::{Conversation, State};
-use journal::{ReadLimit, Record, Status, Ticket};
+use journal::{ReadLimit, Record, Status};
 use model::Name;
 use store::{Kind, Location, Reach, Store};
 
@@ -279,13 +279,6 @@ impl Conversations {
             Ok::<_, ConversationError>(())
         })?;
         Ok(read.map(|()| (engine, said_ms)))
-    }
-
-    /// Returns the tickets that must be durable before an answer that depends on the conversation's
-    /// current state.
-    pub(super) fn tickets(&self, room: &Room) -> [Option<Ticket>; 2] {
-        let creation = room.location.and_then(|it| self.store.creation(it.stream));
-        [creation, room.ticket]
     }
 
     /// Reads the newest message.

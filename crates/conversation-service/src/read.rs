@@ -213,8 +213,7 @@ impl Conversations {
     /// Returns the first available message and the newest durable one.
     pub(super) fn span(&self, place: MessageLocation) -> (u64, u64) {
         let Location { shard, stream } = place.location;
-        let is_made = self.store.creation(stream).is_none();
-        match self.store.journal.stream(shard, stream).filter(|_| is_made) {
+        match self.store.journal.stream(shard, stream) {
             Some(state) => {
                 let head = state.next_durable.saturating_sub(place.base);
                 (place.seq(state.start).max(1), head)

@@ -93,7 +93,8 @@ pub(super) struct Room {
     pub(super) location: Option<Location>,
     /// The event partition, once it was looked up.
     pub(super) events: Option<StreamId>,
-    /// The ticket of the newest write.
+    /// The ticket of the newest write. It must be durable before an answer that depends on the
+    /// current state.
     pub(super) ticket: Option<Ticket>,
     pub(super) unsynced: UnsyncedRecords,
     /// Current number of watchers of the conversation.

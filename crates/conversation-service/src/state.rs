@@ -5,11 +5,12 @@ use conversations::{Change, Lifecycle, Status, Update};
 use journal::{AppendError, Guard, ShardId, StreamId, Ticket};
 use model::Name;
 use platform::Counter;
-use store::{Location, Store};
+use store::{AppendSize, Location, Store};
 
 use super::service::check_name;
 use super::slot::Room;
 use super::view::{View, check_alive, view};
+use super::write::AppendTarget;
 use super::{ConversationError, Conversations, Pending};
 
 /// The result of a change.
@@ -63,8 +64,7 @@ impl Conversations {
                 Ok(ChangeResult { is_created, view })
             }
         };
-        let tickets = self.tickets(room);
-        Ok(Pending::new(&self.store.journal, tickets, outcome))
+        Ok(Pending::new(&self.store.journal, room.ticket, outcome))
     }
 
     /// Erases a conversation: its bytes leave the disk, and its name is not used again.
@@ -89,9 +89,14 @@ impl Conversations {
         if update == Update::Nothing {
             return Ok(());
         }
-        let location = self.place_room(room, name, now_ms)?;
-        let events = room.events.unwrap_or(location.stream);
-        let written = self.write_update(location, events, room, &update, now_ms);
+        let size = update_size(&update, room.drafts.len());
+        let target = AppendTarget {
+            writer: &*self.store.journal,
+            name,
+            now_ms,
+        };
+        let (guard, location) = self.lock_room(room, target, size)?;
+        let written = self.write_update(guard, location, room, &update, size);
         let ticket =
             written.map_err(|error| ConversationError::from(self.store.append_error(error)))?;
         room.ticket = Some(ticket);
@@ -105,28 +110,24 @@ impl Conversations {
 
     fn write_update(
         &self,
+        mut guard: Guard<'_>,
         location: Location,
-        events: StreamId,
         room: &Room,
         update: &Update,
-        now_ms: u64,
+        size: AppendSize,
     ) -> Result<Ticket, AppendError> {
         let states = Store::companion(location.stream);
-        let mut guard = self.store.journal.lock(location.shard, now_ms);
+        let events = room.events.unwrap_or(location.stream);
         match update {
             Update::Nothing => Ok(guard.last_ticket(states)),
             Update::Change { bytes, .. } => {
-                guard.reserve(bytes.len() + EVENT_SIZE, 2)?;
+                guard.reserve(size.bytes, size.count)?;
                 let event = Event::new(&guard, location, EventTag::State);
                 event.append(&mut guard, events)?;
                 Ok(guard.append(states, None, record::CHANGE, bytes)?.ticket)
             }
             Update::Snapshot { bytes, state } => {
-                // The event, the snapshot, the ends of drafts with a mark each, and three more
-                // marks.
-                let drafts = room.drafts.len();
-                let size = bytes.len() + EVENT_SIZE + drafts * CLOSE_SIZE;
-                guard.reserve(size, 5 + 2 * drafts)?;
+                guard.reserve(size.bytes, size.count)?;
                 let tag = match state.lifecycle {
                     Lifecycle::Erased => EventTag::Erased,
                     _ => EventTag::State,
@@ -165,6 +166,22 @@ impl Conversations {
             self.rooms.log_close(guard, shard, &close)?;
         }
         self.rooms.log_erase(guard, shard)
+    }
+}
+
+/// Returns the size of the records of an update of a conversation with that number of drafts.
+fn update_size(update: &Update, drafts: usize) -> AppendSize {
+    match update {
+        Update::Nothing => AppendSize::default(),
+        Update::Change { bytes, .. } => AppendSize {
+            bytes: bytes.len() + EVENT_SIZE,
+            count: 2,
+        },
+        // The event, the snapshot, the ends of drafts with a mark each, and three more marks.
+        Update::Snapshot { bytes, .. } => AppendSize {
+            bytes: bytes.len() + EVENT_SIZE + drafts * CLOSE_SIZE,
+            count: 5 + 2 * drafts,
+        },
     }
 }
 

@@ -25,7 +25,7 @@ impl World {
     ) -> Self {
         let clock = ManualClock::at(0);
         let platform = platform::testing::platform(clock.clone());
-        let store = Arc::new(Store::open(journal, 1_000_000).unwrap());
+        let store = Arc::new(Store::open(journal, 1_000_000, 0).unwrap());
         let opened = Conversations::open(platform, store.clone(), options, assembler, archive);
         Self {
             conversations: opened.unwrap(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use journal::{Following, Guard, Round, ShardId, Status};
+use journal::{Following, Guard, Round, ShardId};
 use model::{ErrorCode, Name};
-use platform::{NotDurable, RequestContext};
+use platform::RequestContext;
 
 use super::service::Moment;
 use super::slot::Slot;
@@ -127,7 +127,8 @@ impl MessageFollower {
         let store = &conversations.store;
         // Read before the name is looked up, so that a conversation that is created afterwards is
         // noticed.
-        let made = store.stream_count() as u64;
+        let shard = store.shard_of(self.name.base());
+        let made = store.names_end(shard);
         if !conversations.is_at_hand(&self.name)? {
             self.read_from_disk();
             return Ok(Step::Again);
@@ -135,24 +136,11 @@ impl MessageFollower {
         let place = match conversations.place(&self.name) {
             Ok(place) => place,
             Err(refusal) if refusal.code() == ErrorCode::NotFound => {
-                self.waiting = store.follow_names(made, waker)?;
+                self.waiting = store.follow_names(shard, made, waker)?;
                 return Ok(self.waits());
             }
             Err(refusal) => return Err(refusal),
         };
-        if let Some(entry) = store.creation(place.location.stream) {
-            return match store.journal.notify(entry, waker) {
-                Status::Pending => Ok(Step::Waits),
-                Status::Durable => Ok(Step::Again),
-                // This fails with the reason.
-                Status::Failed => {
-                    store.follow_names(made, waker)?;
-                    Ok(Step::Again)
-                }
-                // The node that leads knows whether the conversation exists.
-                Status::Cut | Status::Moved => Err(NotDurable::Moved.into()),
-            };
-        }
         let Some(mut page) = conversations.read_after_at_once(&self.name, self.range)? else {
             self.read_from_disk();
             return Ok(Step::Again);

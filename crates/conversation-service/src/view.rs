@@ -26,9 +26,8 @@ impl Conversations {
     /// Returns the state of a conversation; ready when all of it is durable.
     pub fn get(&self, name: &Name) -> Result<Pending<View>, ConversationError> {
         self.with_existing(name, |_, room, _| {
-            let tickets = self.tickets(room);
             let outcome = check_alive(room).map(|()| view(name.base(), room));
-            Ok(Pending::new(&self.store.journal, tickets, outcome))
+            Ok(Pending::new(&self.store.journal, room.ticket, outcome))
         })
     }
 }

@@ -209,12 +209,6 @@ impl Watch {
                 self.see(&item);
                 return Poll::Ready(Ok(item));
             }
-            // Messages are shown only when the conversation's directory entry is durable too.
-            let store = &self.conversations.store;
-            let entry = store.creation(self.place.location.stream);
-            if entry.is_some_and(|it| store.journal.notify(it, cx.waker()) == Status::Pending) {
-                return Poll::Pending;
-            }
             match self.poll_archive(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(refusal)) => return Poll::Ready(Err(refusal)),

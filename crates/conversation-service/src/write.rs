@@ -8,9 +8,10 @@ use std::cell::RefCell;
 use conversations::record::{self, DraftClose, EventRef, EventTag, Links, MessageView};
 use conversations::{NewMessage, Original, Status, Update};
 use journal::{Guard, Ticket};
-use store::{Kind, Location};
+use store::{AppendSize, Kind, Location};
 
 use super::agent_work::mark_size;
+use super::events::event_partition;
 use super::slot::Room;
 use super::{ConversationError, Conversations};
 
@@ -65,6 +66,15 @@ pub(super) struct ExtraRecords {
     pub(super) mark: Option<Update>,
 }
 
+/// The conversation that records are appended to.
+pub(super) struct AppendTarget<'a, W> {
+    pub(super) writer: &'a W,
+    /// `org/namespace/x`.
+    pub(super) name: &'a str,
+    /// The wall clock, in milliseconds since 1970-01-01 UTC.
+    pub(super) now_ms: u64,
+}
+
 /// The facts of a written message that the engine needs.
 pub(super) struct AppendedMessage<'b> {
     pub(super) id: &'b str,
@@ -73,59 +83,71 @@ pub(super) struct AppendedMessage<'b> {
 }
 
 impl Conversations {
-    /// Returns the location of the conversation, and creates it if it does not exist.
-    pub(super) fn place_room(
+    /// Locks the shard of the conversation for an append of `size`. Creates the conversation and the
+    /// event partition under the same guard if they do not exist.
+    pub(super) fn lock_room<'g, W: Writer>(
         &self,
         room: &mut Room,
-        name: &str,
-        now_ms: u64,
-    ) -> Result<Location, ConversationError> {
-        let refused = |error| ConversationError::from(self.store.append_error(error));
-        if room.events.is_none() {
-            room.events = Some(self.event_partition(name, now_ms).map_err(refused)?);
+        target: AppendTarget<'g, W>,
+        size: AppendSize,
+    ) -> Result<(Guard<'g>, Location), ConversationError> {
+        let AppendTarget {
+            writer,
+            name,
+            now_ms,
+        } = target;
+        if let (Some(location), Some(_)) = (room.location, room.events) {
+            return Ok((writer.lock(location.shard, now_ms), location));
         }
         if room.location.is_none() {
             self.store.check_names(Kind::Conversation, name)?;
-            let created = self.store.find_or_create(Kind::Conversation, name, now_ms);
-            room.location = Some(created.map_err(refused)?);
         }
-        room.location
-            .ok_or_else(|| ConversationError::not_found(name))
+        let shard = self.store.shard_of(name);
+        let events = event_partition(name, shard);
+        let names = [(Kind::Events, &*events), (Kind::Conversation, name)];
+        let lock = |shard| writer.lock(shard, now_ms);
+        let locked = self.store.lock_or_create(shard, names, size, lock);
+        let (guard, [events, location]) =
+            locked.map_err(|error| ConversationError::from(self.store.append_error(error)))?;
+        room.events = Some(events.stream);
+        room.location = Some(location);
+        Ok((guard, location))
     }
 
     /// Writes messages and their events under one guard, and applies them to the engine.
     pub(super) fn write_all<'b>(
         &self,
-        guard: Guard<'_>,
+        target: AppendTarget<'_, impl Writer>,
         room: &mut Room,
-        location: Location,
         said: impl Iterator<Item = AppendedMessage<'b>>,
         scratch: &mut Scratch,
         ending: Option<DraftEnd>,
     ) -> Result<Ticket, ConversationError> {
         let extra = ExtraRecords { ending, mark: None };
-        self.write_with(guard, room, location, said, scratch, extra)
+        self.write_with(target, room, said, scratch, extra)
     }
 
     /// Like [`Conversations::write_all`], with accompanying records.
     pub(super) fn write_with<'b>(
         &self,
-        mut guard: Guard<'_>,
+        target: AppendTarget<'_, impl Writer>,
         room: &mut Room,
-        location: Location,
         said: impl Iterator<Item = AppendedMessage<'b>>,
         scratch: &mut Scratch,
         extra: ExtraRecords,
     ) -> Result<Ticket, ConversationError> {
         let refused = |error| ConversationError::from(self.store.append_error(error));
-        let Location { shard, stream } = location;
-        let events = room.events.unwrap_or(stream);
         let count = scratch.ends.len();
         let (mark_size, mark_count) = mark_size(extra.mark.as_ref());
-        let size = scratch.bytes.len() + (count + 1) * EVENT_SIZE + ENDING_SIZE + mark_size;
-        // The end of a draft, and a mark.
-        let records = 2 * count + 2 + mark_count;
-        guard.reserve(size, records).map_err(refused)?;
+        let size = AppendSize {
+            bytes: scratch.bytes.len() + (count + 1) * EVENT_SIZE + ENDING_SIZE + mark_size,
+            // The end of a draft, and a mark.
+            count: 2 * count + 2 + mark_count,
+        };
+        let (mut guard, location) = self.lock_room(room, target, size)?;
+        guard.reserve(size.bytes, size.count).map_err(refused)?;
+        let Location { shard, stream } = location;
+        let events = room.events.unwrap_or(stream);
         let mut ticket = guard.last_ticket(stream);
         let mut begin = 0;
         for (said, end) in said.zip(&scratch.ends) {

@@ -121,6 +121,11 @@ impl<'a> Guard<'a> {
         self
     }
 
+    /// Returns the locked shard.
+    pub fn shard(&self) -> ShardId {
+        self.bell.shard
+    }
+
     /// Returns the time at which the shard was locked, in milliseconds since 1970-01-01 UTC.
     pub fn now_ms(&self) -> u64 {
         self.now_ms
@@ -140,8 +145,8 @@ impl<'a> Guard<'a> {
     }
 
     /// Reserves room for `bytes` of payload in `count` records under this guard, so that a decision
-    /// of several records is appended whole or not at all. Call it before the first append. An
-    /// error has changed nothing.
+    /// of several records is appended whole or not at all. Call it before the first append. Room that
+    /// is reserved already counts. An error has changed nothing.
     pub fn reserve(&mut self, bytes: usize, count: usize) -> Result<(), AppendError> {
         self.check_reign()?;
         let size = count * RECORD_HEADER_SIZE + bytes;
@@ -155,8 +160,11 @@ impl<'a> Guard<'a> {
         if self.is_refused() {
             return Err(AppendError::DiskFull);
         }
-        self.make_room(size)?;
-        self.bell.reserved += size;
+        let missing = size.saturating_sub(self.bell.reserved);
+        if missing > 0 {
+            self.make_room(missing)?;
+            self.bell.reserved += missing;
+        }
         Ok(())
     }
 

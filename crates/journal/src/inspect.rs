@@ -27,17 +27,17 @@ pub use inspection::{
 };
 pub use read_only::ReadOnlyDisk;
 
+use crate::StreamId;
 use crate::disk::{Disk, list_existing};
 use crate::extent;
 use crate::manifest::{self, Manifest, ManifestError};
 use crate::segment::LINE_DIR;
-use crate::{ShardId, StreamId};
 use table::Table;
 
 /// Options of an inspection.
 pub struct Request<'a> {
-    /// A stream whose records are returned in [`Inspection::records`].
-    pub stream: Option<(ShardId, StreamId)>,
+    /// A stream of each shard whose records are returned in [`Inspection::records`].
+    pub stream: Option<StreamId>,
     /// Called now and then with the bytes read and the total bytes.
     pub progress: &'a mut dyn FnMut(u64, u64),
 }
@@ -103,6 +103,7 @@ fn load_manifest(
             return Err(InspectError::Newer(newer.to_string()));
         }
     };
+    found.format_version = manifest.version;
     found.journal_id = manifest.journal_id;
     found.shard_count = manifest.shards.len() as u16;
     found.filed = manifest.filed;

@@ -20,8 +20,10 @@ use crate::extent::{Identity, write_all};
 use crate::record::{u16_at, u32_at, u64_at};
 use crate::{Index, Position, ShardId};
 
-/// Format version that this build writes, and the newest one that it reads.
-pub const VERSION: u32 = 1;
+/// Format version that this build writes, and the newest one that it reads. The manifest has the
+/// same layout in versions 1 and 2. Its version is that of the whole journal: an older build refuses
+/// a newer one, whose streams it would misread.
+pub const VERSION: u32 = 2;
 
 /// Path of the manifest.
 pub const PATH: &str = "MANIFEST";
@@ -39,6 +41,8 @@ const EXTENT_SIZE: usize = 40;
 /// The state of the journal, apart from the unfiled part of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
+    /// Format version of the journal, from 1.
+    pub version: u32,
     /// Id of the journal; it is in every file of the journal.
     pub journal_id: u64,
     /// Everything before this position is in extents.
@@ -90,6 +94,7 @@ impl Manifest {
     /// Creates the manifest of a journal in which nothing is filed.
     pub fn new(journal_id: u64, shard_count: u16) -> Manifest {
         Manifest {
+            version: VERSION,
             journal_id,
             filed: Position(0),
             sequence: 0,
@@ -141,7 +146,7 @@ impl Manifest {
     fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; HEAD_SIZE];
         out[0..4].copy_from_slice(&MAGIC);
-        out[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        out[4..8].copy_from_slice(&self.version.to_le_bytes());
         out[12..14].copy_from_slice(&(self.shards.len() as u16).to_le_bytes());
         let flags = (u16::from(self.has_lost) * HAS_LOST) | (u16::from(self.has_holes) * HAS_HOLES);
         out[14..16].copy_from_slice(&flags.to_le_bytes());
@@ -201,6 +206,7 @@ impl Manifest {
             return Err(ManifestError::Damaged("the flags are unknown"));
         }
         let manifest = Manifest {
+            version: found,
             journal_id,
             has_lost: flags & HAS_LOST != 0,
             has_holes: flags & HAS_HOLES != 0,

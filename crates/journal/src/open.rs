@@ -9,7 +9,7 @@ use crate::disk::Disk;
 use crate::extent::{self, ExtentError, ExtentSet};
 use crate::filing::{self, Erasures, Filer};
 use crate::line::{Epochs, Line};
-use crate::manifest::{Manifest, ManifestError};
+use crate::manifest::{self, Manifest, ManifestError};
 use crate::options::{Commit, Options};
 use crate::record::RecordKind;
 use crate::recovery::{self, LineError, Recovery, ReplayedLine};
@@ -91,7 +91,7 @@ fn open(
     options: &Options,
 ) -> Result<(Arc<Shared>, Line, Background, Recovery), OpenError> {
     options.check().map_err(OpenError::Options)?;
-    let manifest = load_or_form(&*disk, options)?;
+    let mut manifest = load_or_form(&*disk, options)?;
     let extents = Arc::new(ExtentSet::open(&*disk, manifest.extents())?);
     let erasures = Arc::new(Erasures::default());
     let (shards, has_erased) = load_shards(&manifest, &extents, &erasures)?;
@@ -106,6 +106,7 @@ fn open(
     }
     let mut segments = recovered.segments.clone();
     let active = begin_segment(&*disk, &manifest, options, &spares, &shards, &recovered)?;
+    let upgraded_from = upgrade(&*disk, &mut manifest)?;
     if recovered.is_last_empty {
         segments.pop_back();
     }
@@ -152,7 +153,24 @@ fn open(
     });
     let line = Line::new(shared.clone(), epochs, active, shard_ends);
     let background = Background::new(shared.clone(), filer);
-    Ok((shared, line, background, recovered.recovery))
+    let recovery = Recovery {
+        upgraded_from,
+        ..recovered.recovery
+    };
+    Ok((shared, line, background, recovery))
+}
+
+/// Raises the version of an older journal, which this build has recovered, to its own. Returns the
+/// older version.
+fn upgrade(disk: &dyn Disk, manifest: &mut Manifest) -> io::Result<Option<u32>> {
+    let version = manifest.version;
+    if version == manifest::VERSION {
+        return Ok(None);
+    }
+    manifest.version = manifest::VERSION;
+    manifest.prepare(disk)?;
+    Manifest::commit(disk)?;
+    Ok(Some(version))
 }
 
 /// Loads the manifest, or creates the first one in an empty directory.

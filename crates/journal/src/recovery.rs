@@ -43,6 +43,8 @@ pub struct Recovery {
     pub torn_bytes: u64,
     /// Damaged data, if its loss was accepted.
     pub lost: DamageReport,
+    /// Format version of the journal before this opening, if it was an older one.
+    pub upgraded_from: Option<u32>,
 }
 
 /// Errors of the recovery.

@@ -1,5 +1,6 @@
 //! Conversation events as the feed of event topics.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,7 +19,22 @@ pub trait EventEncoder: Send + Sync {
 pub(crate) struct ConversationEvents {
     conversations: Conversations,
     encoder: Arc<dyn EventEncoder>,
-    found: Mutex<Partitions>,
+    found: Mutex<FoundPartitions>,
+}
+
+/// The event partitions found so far.
+#[derive(Default)]
+struct FoundPartitions {
+    partitions: Partitions,
+    /// The index of a partition, by its number.
+    by_number: HashMap<u64, usize>,
+}
+
+impl FoundPartitions {
+    fn find(&self, partition: &EventPartition) -> Option<&Partition> {
+        let index = self.by_number.get(&partition.number)?;
+        self.partitions.found.get(*index)
+    }
 }
 
 impl ConversationEvents {
@@ -31,32 +47,57 @@ impl ConversationEvents {
     }
 
     fn partition(&self, partition: &EventPartition) -> Option<Partition> {
-        find(&self.found.lock(), partition).cloned()
+        self.found.lock().find(partition).cloned()
     }
 }
 
-/// Finds a partition by its number, which rises in the order of creation.
-fn find<'a>(partitions: &'a Partitions, partition: &EventPartition) -> Option<&'a Partition> {
-    let found = &partitions.found;
-    let index = found.binary_search_by_key(&partition.number, |it| it.number);
-    found.get(index.ok()?)
+/// Returns the number of the topic that begins with a partition. Partitions of format 1 have their
+/// own number: the first one of a namespace is known for ever. The others of a namespace have the
+/// same number, in whatever order they are found.
+fn topic_number(partition: &Partition) -> u64 {
+    const NAMESPACE_BIT: u64 = 1 << 63;
+    match partition.is_carried_over {
+        true => partition.number,
+        false => {
+            let namespace = partition.name.rsplit_once('/').map_or("", |(it, _)| it);
+            model::fnv1a_64(namespace.bytes()) | NAMESPACE_BIT
+        }
+    }
 }
 
 impl EventFeed for ConversationEvents {
     fn partitions_after(&self, known: usize) -> Vec<EventPartition> {
         let mut found = self.found.lock();
-        self.conversations.find_partitions(&mut found);
-        let new = found.found.get(known..).unwrap_or_default().iter();
+        let FoundPartitions {
+            partitions,
+            by_number,
+        } = &mut *found;
+        self.conversations.find_partitions(partitions);
+        for (index, partition) in partitions.found.iter().enumerate().skip(by_number.len()) {
+            by_number.insert(partition.number, index);
+        }
+        let new = partitions.found.get(known..).unwrap_or_default().iter();
         let new = new.map(|it| EventPartition {
             number: it.number,
+            topic_number: topic_number(it),
             name: it.name.clone(),
         });
         new.collect()
     }
 
+    fn age(&self, partition: &EventPartition) -> (u64, u64) {
+        let created = match self.partition(partition) {
+            // They are older than all others, and their numbers rise with the time.
+            Some(it) if it.is_carried_over => Some(0),
+            Some(it) => self.conversations.created_ms(&it),
+            None => None,
+        };
+        (created.unwrap_or(u64::MAX), partition.number)
+    }
+
     fn extent(&self, partition: &EventPartition) -> Range<u64> {
         let found = self.found.lock();
-        let reach = find(&found, partition).map(|it| self.conversations.reach(it));
+        let reach = found.find(partition).map(|it| self.conversations.reach(it));
         reach.map_or(0..0, |it| it.start..it.end)
     }
 

@@ -105,6 +105,12 @@ impl Node {
         Some(self.inner.stored.as_ref()?.store.stream_count())
     }
 
+    /// Returns the number of records of the directory of streams that this start upgraded to the
+    /// current storage format; `None` if it has not upgraded any.
+    pub fn upgraded_names(&self) -> Option<u64> {
+        self.inner.stored.as_ref()?.store.upgraded()
+    }
+
     /// Returns the raw streams; `None` for a node without storage.
     pub fn streams(&self) -> Option<&Streams> {
         Some(&self.inner.stored.as_ref()?.streams)

@@ -34,15 +34,11 @@ enum State<T, E> {
 }
 
 impl<T, E> Pending<T, E> {
-    /// Returns an outcome to be reported when the tickets are durable.
+    /// Returns an outcome to be reported when the ticket is durable, if there is one.
     #[inline]
-    pub fn new(
-        journal: &Arc<Journal>,
-        tickets: [Option<Ticket>; 2],
-        outcome: Result<T, E>,
-    ) -> Self {
-        let is_waiting = tickets.iter().any(Option::is_some);
-        Self::decided(is_waiting.then(|| Durable::new(journal, tickets)), outcome)
+    pub fn new(journal: &Arc<Journal>, ticket: Option<Ticket>, outcome: Result<T, E>) -> Self {
+        let durable = ticket.map(|ticket| Durable::new(journal, [None, Some(ticket)]));
+        Self::decided(durable, outcome)
     }
 
     /// Returns an outcome that may be reported now.

@@ -148,7 +148,7 @@ impl OnDisk {
         let (journal, line, background) = journal_on(&disk, starts).unwrap();
         let (shard, state) = STATE;
         let streams = QuotaStreams {
-            store: Arc::new(Store::open(journal.clone(), 1).unwrap()),
+            store: Arc::new(Store::open(journal.clone(), 1, 0).unwrap()),
             shard,
             state,
             changes: StreamId(3),

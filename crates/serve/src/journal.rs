@@ -1,11 +1,13 @@
 //! Opens the journal of a node in its data directory, and describes its failures.
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::Config;
 use journal::disk::RealDisk;
+use journal::manifest::{self, Manifest};
 use journal::{AcceptLoss, Health, Journal, MeasuredDisk, OpenError, Options, SyncTimes};
 use meter::clock::now_ns;
 use model::ByteSize;
@@ -28,6 +30,7 @@ pub(super) fn open(
     let dir = config.data.dir.join(DIRECTORY);
     let options = options(config, ports);
     let clock = background_clock(ports.clock.clone());
+    announce_upgrade(&dir);
     let disk = MeasuredDisk::new(Arc::new(RealDisk::new(&dir)), now_ns);
     let times = disk.times().clone();
     let opened = Journal::open(Arc::new(disk), &options, clock);
@@ -40,6 +43,21 @@ pub(super) fn open(
         "the journal is open"
     );
     Ok((Arc::new(journal), times))
+}
+
+/// Says on the log that this start upgrades an older data directory, if it does.
+fn announce_upgrade(dir: &Path) {
+    if let Ok(Some(manifest)) = Manifest::load(&RealDisk::new(dir))
+        && manifest.version < manifest::VERSION
+    {
+        tracing::warn!(
+            from = manifest.version,
+            to = manifest::VERSION,
+            "this start upgrades the storage format of the data directory; this cannot be undone, and \
+             earlier versions of telpher refuse the directory afterwards; to go back, restore a copy \
+             that `telpher backup` made before the upgrade"
+        );
+    }
 }
 
 /// Returns a clock for the journal's background work, in milliseconds since 1970. It follows the

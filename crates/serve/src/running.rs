@@ -107,6 +107,7 @@ impl Running {
             ..Parts::with_storage(ports, storage)
         });
         let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
+        report_upgrade(&node);
         report_recovered_drafts(&node);
         let door = door_native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers);
@@ -235,6 +236,12 @@ fn end_process_after(limit: Duration) {
         tracing::error!("the shutdown exceeds `shutdown.limit`; the process ends now");
         std::process::exit(Exit::Timeout as i32);
     });
+}
+
+fn report_upgrade(node: &Node) {
+    if let Some(records) = node.upgraded_names() {
+        tracing::info!(records, "the directory of streams is upgraded to format 2");
+    }
 }
 
 fn report_recovered_drafts(node: &Node) {

@@ -15,6 +15,12 @@ pub enum OpenError {
     /// The directory has an invalid record.
     #[error("the directory of streams has an invalid record: {0}")]
     Malformed(#[from] Malformed),
+    /// The directory of format 1 cannot be copied.
+    #[error("the directory of streams cannot be upgraded to format 2: {0}")]
+    Append(#[from] AppendError),
+    /// The copy of the directory of format 1 is not durable.
+    #[error("the directory of streams cannot be upgraded to format 2: {0}")]
+    Upgrade(#[from] NotDurable),
 }
 
 /// The reason why the storage refused or failed an operation.

@@ -41,8 +41,9 @@ impl StreamFollower {
         let store = self.streams.store.clone();
         loop {
             // Read before the name is looked up, so that a stream created afterwards is not missed.
-            let created = store.stream_count() as u64;
-            let location = store.readable(self.stream.name());
+            let shard = store.shard_of(self.stream.name().base());
+            let created = store.names_end(shard);
+            let location = store.raw(self.stream.name());
             let mut reading = match self.reading.take() {
                 Some(reading) => reading,
                 None => match store.read(Reach::Memory, location, self.range)? {
@@ -61,7 +62,7 @@ impl StreamFollower {
             }
             self.waiting = match location {
                 Some(location) => store.follow(location, self.range.from, waker)?,
-                None => store.follow_names(created, waker)?,
+                None => store.follow_names(shard, created, waker)?,
             };
             if self.waiting.is_some() {
                 return Poll::Pending;

@@ -5,13 +5,15 @@
 //! clients. [`Health`] is the state of the storage for monitoring.
 //!
 //! This crate knows names, kinds and records. It does not know mailboxes, conversations, topics,
-//! quotas, connections or the content of a record. Invariant: *no stream is reported to a client
-//! before its directory entry is durable.*
+//! quotas, connections or the content of a record. Invariant: *no record of a stream is durable
+//! before its directory entry is.* A stream's entry precedes its records in the same shard, and the
+//! blocks of a shard become durable in order, so the ticket of a record covers the entry.
 
 mod directory;
 mod error;
 mod follow;
 mod health;
+mod names;
 mod reach;
 mod store;
 mod stream;
@@ -21,7 +23,8 @@ pub use directory::{DIRECTORY, Kind, Location, Malformed, NamedStream};
 pub use error::{FollowError, OpenError, StorageError, StreamError, StreamsError};
 pub use follow::StreamFollower;
 pub use health::{Health, StorageEvent, StorageState, StorageView, StorageWatch, SyncTimesView};
+pub use names::NameCursor;
 pub use reach::Reach;
-pub use store::Store;
+pub use store::{AppendSize, Store};
 pub use stream::{AppendedRecords, Range, StoredRecord, Stream, StreamExtract};
 pub use streams::{Retention, StreamView, Streams};

@@ -1,43 +1,58 @@
 //! [`Store`]: finds, creates and reads the journal's streams by name.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
 use journal::{
-    AppendError, Follow, Following, Health, Journal, Read, ReadError, ReadLimit, Record, ShardId,
-    Status, StreamId, Ticket,
+    AppendError, Follow, Following, Guard, Health, Journal, Read, ReadError, ReadLimit, Record,
+    ShardId, StreamId,
 };
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
+use platform::Durable;
 
-use crate::directory::{self, DIRECTORY, Directory, Entry, Kind, Location};
+use crate::directory::entry::Entry;
+use crate::directory::table::Directory;
+use crate::directory::{self, DIRECTORY, Kind, Location, load, upgrade};
 use crate::error::{FollowError, OpenError, StorageError};
 use crate::reach::Reach;
 
 /// The journal's streams by name.
+///
+/// The lock of the directory is taken with the lock of a shard held, never the other way round.
 pub struct Store {
     /// The journal.
     pub journal: Arc<Journal>,
     /// Maximum number of mailboxes, streams and conversations per namespace.
     names_per_namespace_max: usize,
-    directory: RwLock<Directory>,
-    /// Streams whose directory entry may not be durable yet.
-    creating: Mutex<BTreeMap<StreamId, Ticket>>,
-    creating_count: AtomicUsize,
+    pub(crate) directory: RwLock<Directory>,
     /// Number of new names refused because their namespace has too many.
     names_refused: AtomicU64,
+    /// Number of records of format 1 that this start carried over.
+    upgraded: Option<u64>,
+}
+
+/// Returns the number to which a stream belongs.
+pub(crate) fn number_of(stream: StreamId) -> StreamId {
+    StreamId(stream.0 & !BELONGING_BITS)
+}
+
+/// The size of an append: of payloads, without the headers of records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AppendSize {
+    /// Bytes of the payloads.
+    pub bytes: usize,
+    /// Number of records.
+    pub count: usize,
 }
 
 /// A stream with this bit belongs to the stream with the same number without it, and is created
 /// and erased with it.
 const COMPANION_BIT: u64 = 1 << 63;
 
-/// Size of one read of the directory.
-const CHUNK: ReadLimit = ReadLimit {
-    records: 10_000,
-    bytes: 1 << 20,
-};
+/// The highest bits of the id of a stream that belongs to the stream with the same number without
+/// them.
+const BELONGING_BITS: u64 = 7 << 61;
 
 /// Size of one read by [`Store::each_record`].
 const EACH: ReadLimit = ReadLimit {
@@ -46,44 +61,55 @@ const EACH: ReadLimit = ReadLimit {
 };
 
 impl Store {
-    /// Reads the directory of a journal. `names_per_namespace_max` limits the mailboxes, streams
-    /// and conversations of a namespace, and the partitions of all topics, those of deleted topics
-    /// included.
-    pub fn open(journal: Arc<Journal>, names_per_namespace_max: usize) -> Result<Self, OpenError> {
-        let mut directory = Directory::default();
-        loop {
-            let from = directory.len() as u64;
-            let read = journal.read(directory::SHARD, directory::STREAM, from, CHUNK)?;
-            if read.records.is_empty() {
-                break;
-            }
-            for record in &read.records {
-                directory.push(Entry::decode(record.tag, &record.payload)?);
-            }
-        }
-        Ok(Self {
+    /// Creates a store of a node that leads all shards of its journal: carries over a directory of
+    /// format 1, and reads the names. `names_per_namespace_max` limits the mailboxes, streams and
+    /// conversations of a namespace, and the partitions of all topics, those of deleted topics
+    /// included. Blocks until the upgrade is on disk.
+    pub fn open(
+        journal: Arc<Journal>,
+        names_per_namespace_max: usize,
+        now_ms: u64,
+    ) -> Result<Self, OpenError> {
+        let upgraded = upgrade::upgrade(&journal, now_ms, &|ticket| {
+            Durable::new(&journal, [None, Some(ticket)]).wait()
+        })?;
+        let store = Self {
+            upgraded,
+            ..Self::new(journal, names_per_namespace_max)
+        };
+        load::shards(&store.journal).try_for_each(|shard| store.begin_reign(shard))?;
+        Ok(store)
+    }
+
+    /// Creates a store that knows no names yet: see [`Store::begin_reign`].
+    pub fn new(journal: Arc<Journal>, names_per_namespace_max: usize) -> Self {
+        Self {
+            directory: RwLock::new(Directory::new(journal.shard_count())),
             journal,
             names_per_namespace_max,
-            directory: RwLock::new(directory),
-            creating: Mutex::default(),
-            creating_count: AtomicUsize::new(0),
             names_refused: AtomicU64::new(0),
-        })
+            upgraded: None,
+        }
+    }
+
+    /// Reads the names of a shard, which must be in format 2. Call it when a reign over the shard
+    /// begins, after all entries of earlier reigns are committed and before any stream is created:
+    /// an earlier reign may have created streams whose entries were cut. Writes nothing.
+    pub fn begin_reign(&self, shard: ShardId) -> Result<(), OpenError> {
+        let entries = load::load(&self.journal, shard)?;
+        self.directory.write().replace(shard, entries);
+        Ok(())
+    }
+
+    /// Returns the number of records of the directory of format 1 that this start carried over;
+    /// `None` if the directory had the current format.
+    pub fn upgraded(&self) -> Option<u64> {
+        self.upgraded
     }
 
     /// Returns the stream with that kind and name.
     pub fn find(&self, kind: Kind, name: &str) -> Option<Location> {
         self.directory.read().find(kind, name)
-    }
-
-    /// Returns the stream with that name, creating it if necessary.
-    pub fn find_or_create(
-        &self,
-        kind: Kind,
-        name: &str,
-        now_ms: u64,
-    ) -> Result<Location, AppendError> {
-        self.find_or_create_in(kind, name, self.shard_of(name), now_ms)
     }
 
     /// Returns the shard in which a new name is created, unless another shard is requested.
@@ -114,7 +140,8 @@ impl Store {
         Err(limit)
     }
 
-    /// Returns the stream with that name, creating it in that shard if necessary.
+    /// Returns the stream with that name, creating it in that shard if necessary. The next append
+    /// to the stream is durable after its creation.
     pub fn find_or_create_in(
         &self,
         kind: Kind,
@@ -122,68 +149,88 @@ impl Store {
         shard: ShardId,
         now_ms: u64,
     ) -> Result<Location, AppendError> {
+        match self.find(kind, name) {
+            Some(found) => Ok(found),
+            None => self.find_or_create(&mut self.journal.lock(shard, now_ms), kind, name),
+        }
+    }
+
+    /// Locks a shard for an append of `size`, and returns the streams with these names, creating
+    /// them if necessary. Their entries and the append become durable together, unless they are
+    /// larger than a block; then the entries precede the append.
+    ///
+    /// The shard must be that of the names. Does not reserve room if all streams exist.
+    pub fn lock_or_create<'g, const N: usize>(
+        &self,
+        shard: ShardId,
+        names: [(Kind, &str); N],
+        size: AppendSize,
+        lock: impl Fn(ShardId) -> Guard<'g>,
+    ) -> Result<(Guard<'g>, [Location; N]), AppendError> {
+        let mut guard = lock(shard);
+        let mut all = size;
+        for (_, name) in names
+            .iter()
+            .filter(|(kind, name)| self.find(*kind, name).is_none())
+        {
+            all.bytes += Entry::size(name);
+            all.count += 1;
+        }
+        let is_new = all.count > size.count;
+        let reserved = match is_new {
+            true => guard.reserve(all.bytes, all.count),
+            false => Ok(()),
+        };
+        let is_split = matches!(reserved, Err(AppendError::TooLarge { .. }));
+        if !is_split {
+            reserved?;
+        }
+        let stream = DIRECTORY;
+        let mut locations = [Location { shard, stream }; N];
+        for (location, (kind, name)) in locations.iter_mut().zip(names) {
+            *location = self.find_or_create(&mut guard, kind, name)?;
+        }
+        if is_split {
+            drop(guard);
+            guard = lock(shard);
+        }
+        Ok((guard, locations))
+    }
+
+    /// Returns the stream with that name, creating it under the guard of its shard if necessary.
+    fn find_or_create(
+        &self,
+        guard: &mut Guard<'_>,
+        kind: Kind,
+        name: &str,
+    ) -> Result<Location, AppendError> {
+        // Streams of a shard are created under its guard only, so no other thread creates this one.
         if let Some(found) = self.find(kind, name) {
+            debug_assert_eq!(found.shard, guard.shard(), "a name has one shard");
             return Ok(found);
         }
+        let shard = guard.shard();
         let mut directory = self.directory.write();
-        if let Some(found) = directory.find(kind, name) {
-            return Ok(found);
-        }
         loop {
-            let stream = StreamId(directory.len() as u64 + 1);
-            // A crash may have kept the records of a stream but lost its directory entry. These
-            // records were never acknowledged, and the stream's number is not reused.
-            let is_taken = self.is_used(shard, stream);
+            let number = directory.next_number(shard);
+            // Records of a stream whose entry was lost, with accepted loss.
+            let is_taken = [number, Self::companion(number)]
+                .into_iter()
+                .any(|stream| guard.next(stream) > 0);
             let entry = Entry {
                 kind: if is_taken { Kind::Void } else { kind },
-                shard,
+                number,
                 name: if is_taken { "" } else { name },
             };
-            let ticket = self.enter(&directory, entry, now_ms)?;
-            let location = directory.push(entry);
+            assert!(directory.fits(shard, entry), "2^32 stream numbers are used");
+            let expected = Some(directory.end(shard));
+            guard.append(DIRECTORY, expected, entry.tag(), &entry.encode())?;
+            directory.push(shard, entry);
             if !is_taken {
-                self.creating.lock().insert(location.stream, ticket);
-                self.creating_count.fetch_add(1, Ordering::Release);
-                return Ok(location);
+                let stream = number;
+                return Ok(Location { shard, stream });
             }
         }
-    }
-
-    fn is_used(&self, shard: ShardId, stream: StreamId) -> bool {
-        [stream, Self::companion(stream)].into_iter().any(|stream| {
-            let state = self.journal.stream(shard, stream);
-            state.is_some_and(|state| state.next > 0)
-        })
-    }
-
-    fn enter(
-        &self,
-        directory: &Directory,
-        entry: Entry<'_>,
-        now_ms: u64,
-    ) -> Result<Ticket, AppendError> {
-        let expected = Some(directory.len() as u64);
-        let mut guard = self.journal.lock(directory::SHARD, now_ms);
-        let tag = entry.kind as u8;
-        let appended = guard.append(directory::STREAM, expected, tag, &entry.encode())?;
-        Ok(appended.ticket)
-    }
-
-    /// Returns the ticket of a stream's creation, if it is not durable yet. Until then the stream
-    /// must not be reported.
-    pub fn creation(&self, stream: StreamId) -> Option<Ticket> {
-        if self.creating_count.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let mut creating = self.creating.lock();
-        // Directory entries become durable in the order of stream numbers.
-        while let Some(oldest) = creating.first_entry()
-            && self.journal.status(*oldest.get()) == Status::Durable
-        {
-            oldest.remove();
-        }
-        self.creating_count.store(creating.len(), Ordering::Release);
-        creating.get(&stream).copied()
     }
 
     /// Passes every durable record of a stream to `take`, oldest first. Records that are trimmed
@@ -238,9 +285,35 @@ impl Store {
         self.directory.read().len()
     }
 
+    /// Returns one more than the highest number of any stream. A stream that is created later may
+    /// have a lower number, in another shard.
+    pub fn numbers_end(&self) -> u64 {
+        self.directory.read().number_max() + 1
+    }
+
     /// Returns the kind, the name and the location of a stream.
     pub fn named(&self, stream: StreamId) -> Option<(Kind, String, Location)> {
         self.directory.read().named(stream)
+    }
+
+    /// Returns the time at which a stream was created, in milliseconds since 1970-01-01 UTC; `None`
+    /// if its directory entry is not durable or was lost. May wait for the disk.
+    pub fn created_ms(&self, at: Location) -> Result<Option<u64>, ReadError> {
+        let Some(offset) = self.directory.read().entry_offset(at) else {
+            return Ok(None);
+        };
+        let limit = ReadLimit {
+            records: 1,
+            bytes: 0,
+        };
+        let read = self.journal.read(at.shard, DIRECTORY, offset, limit)?;
+        let entry = read.records.first().filter(|it| it.offset == offset);
+        Ok(entry.map(|it| it.time_ms))
+    }
+
+    /// Returns whether the stream was created in format 1 of the directory.
+    pub fn is_carried_over(&self, stream: StreamId) -> bool {
+        self.directory.read().is_carried_over(stream)
     }
 
     /// Returns the names of streams of a kind with that prefix after the name `after`, in order.
@@ -292,19 +365,11 @@ impl Store {
         }
     }
 
-    /// Registers the waker for the creation of another stream after the first `count`; `None` if it
-    /// exists already.
-    pub fn follow_names(
-        &self,
-        count: u64,
-        waker: &Waker,
-    ) -> Result<Option<Following>, FollowError> {
-        let (shard, stream) = DIRECTORY;
-        self.follow(Location { shard, stream }, count, waker)
-    }
-
     /// Ends the registration of a waker, if it has not ended by itself.
     pub fn unfollow(&self, following: &Following) {
         self.journal.unfollow(following);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,13 @@
 //! Raw streams: appends and reads.
 
-use journal::{AppendError, ReadError, ReadLimit, StreamId};
+use journal::{AppendError, Guard, ReadError, ReadLimit, ShardId, StreamId};
 use model::{Name, SYSTEM_ORG};
 use platform::{Counter, Pending, RequestContext};
 
 use crate::directory::{Kind, Location};
 use crate::error::StreamError;
 use crate::reach::Reach;
-use crate::store::Store;
+use crate::store::{AppendSize, Store};
 use crate::streams::Streams;
 
 /// Maximum size of one answer, in bytes; readers get the rest with later requests.
@@ -123,17 +123,20 @@ impl Streams {
         mut context: RequestContext<'_>,
     ) -> Result<Pending<AppendedRecords, StreamError>, StreamError> {
         let store = &self.store;
-        let size = Size::of(records.clone());
-        let Some(location) = store.target(stream, expected, size, context.unix_ms)? else {
+        let size = size_of_all(records.clone());
+        if size.count == 0 {
+            return Err(StreamError::NoRecords);
+        }
+        let now_ms = context.unix_ms;
+        let round = context.round(&store.journal);
+        let lock = |shard| round.lock(shard, now_ms);
+        let Some((guard, location)) = store.lock_stream(stream, expected, size, lock)? else {
             return Ok(Pending::known(Err(StreamError::Conflict { next: 0 })));
         };
-        let now_ms = context.unix_ms;
-        let guard = context.round(&store.journal).lock(location.shard, now_ms);
         let (outcome, ticket) = store.append(guard, location.stream, expected, records, size)?;
         context.tally.add(Counter::Appends, size.count as u64);
         context.tally.add(Counter::Bytes, size.bytes as u64);
-        let tickets = [store.creation(location.stream), ticket];
-        Ok(Pending::new(&store.journal, tickets, outcome))
+        Ok(Pending::new(&store.journal, ticket, outcome))
     }
 
     /// Reads durable records of a stream from memory; `None` if they have to be read from the disk.
@@ -143,14 +146,14 @@ impl Streams {
         range: Range,
     ) -> Result<Option<StreamExtract>, StreamError> {
         let store = &self.store;
-        store.read(Reach::Memory, store.readable(&stream.name), range)
+        store.read(Reach::Memory, store.raw(&stream.name), range)
     }
 
     /// Reads durable records of a stream on a thread that may wait for the disk.
     pub fn read(&self, stream: &Stream, range: Range) -> Pending<StreamExtract, StreamError> {
         let (store, name) = (self.store.clone(), stream.name.clone());
         self.platform.offload(move || {
-            let read = store.read(Reach::Disk, store.readable(&name), range)?;
+            let read = store.read(Reach::Disk, store.raw(&name), range)?;
             Ok(read.unwrap_or_else(StreamExtract::empty))
         })
     }
@@ -179,20 +182,12 @@ fn check_stream_name(name: &Name) -> Result<(), String> {
     }
 }
 
-/// The number and the size of records that are appended together.
-#[derive(Clone, Copy)]
-struct Size {
-    count: usize,
-    bytes: usize,
-}
-
-impl Size {
-    fn of<'r>(records: impl Iterator<Item = &'r [u8]>) -> Self {
-        records.fold(Self { count: 0, bytes: 0 }, |size, record| Self {
-            count: size.count + 1,
-            bytes: size.bytes + record.len(),
-        })
-    }
+/// Returns the size of an append of records.
+fn size_of_all<'r>(records: impl Iterator<Item = &'r [u8]>) -> AppendSize {
+    records.fold(AppendSize::default(), |size, record| AppendSize {
+        bytes: size.bytes + record.len(),
+        count: size.count + 1,
+    })
 }
 
 type StreamAppend = (
@@ -201,40 +196,41 @@ type StreamAppend = (
 );
 
 impl Store {
-    /// Returns the stream to append to, creating it if necessary; `None` if it does not exist but
-    /// the append expects it to.
-    fn target(
+    /// Locks the shard of a stream for an append, and creates the stream if necessary; `None` if it
+    /// does not exist but the append expects it to.
+    fn lock_stream<'g>(
         &self,
         stream: &mut Stream,
         expected: Option<u64>,
-        size: Size,
-        now_ms: u64,
-    ) -> Result<Option<Location>, StreamError> {
-        if size.count == 0 {
-            return Err(StreamError::NoRecords);
-        }
+        size: AppendSize,
+        lock: impl Fn(ShardId) -> Guard<'g>,
+    ) -> Result<Option<(Guard<'g>, Location)>, StreamError> {
         let name = stream.name.base();
         if stream.location.is_none() {
-            // No stream is created for an append that would fail.
-            stream.location = match expected {
-                Some(1..) => self.find(Kind::Raw, name),
-                _ => {
-                    self.check_names(Kind::Raw, name)?;
-                    let found = self.find_or_create(Kind::Raw, name, now_ms);
-                    Some(found.map_err(|error| self.append_error(error))?)
-                }
-            };
+            stream.location = self.find(Kind::Raw, name);
         }
-        Ok(stream.location)
+        if let Some(location) = stream.location {
+            return Ok(Some((lock(location.shard), location)));
+        }
+        // No stream is created for an append that would fail.
+        if matches!(expected, Some(1..)) {
+            return Ok(None);
+        }
+        self.check_names(Kind::Raw, name)?;
+        let shard = self.shard_of(name);
+        let locked = self.lock_or_create(shard, [(Kind::Raw, name)], size, lock);
+        let (guard, [location]) = locked.map_err(|error| self.append_error(error))?;
+        stream.location = Some(location);
+        Ok(Some((guard, location)))
     }
 
     fn append<'r>(
         &self,
-        mut guard: journal::Guard<'_>,
+        mut guard: Guard<'_>,
         stream: StreamId,
         mut expected: Option<u64>,
         records: impl Iterator<Item = &'r [u8]>,
-        size: Size,
+        size: AppendSize,
     ) -> Result<StreamAppend, StreamError> {
         let refused = |error: AppendError| self.append_error(error);
         if size.count > 1 {
@@ -262,10 +258,9 @@ impl Store {
         Ok((Ok(appended), last.map(|last| last.ticket)))
     }
 
-    /// Returns the stream with that name, once its creation is durable.
-    pub(crate) fn readable(&self, name: &Name) -> Option<Location> {
-        let location = self.find(Kind::Raw, name.base())?;
-        self.creation(location.stream).is_none().then_some(location)
+    /// Returns the raw stream with that name.
+    pub(crate) fn raw(&self, name: &Name) -> Option<Location> {
+        self.find(Kind::Raw, name.base())
     }
 
     /// Reads a stream, which need not exist; `None` if the records are not within reach.

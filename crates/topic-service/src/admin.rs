@@ -1,6 +1,7 @@
 //! Creating, changing and deleting topics.
 
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
 use journal::{AppendError, Ticket};
 use platform::{Durable, Pending};
@@ -9,11 +10,10 @@ use topics::{Alter, Catalogue, Topic as About, TopicError, TopicId, record};
 use super::error::ReadOnly;
 use super::error::{AdminError, Storage};
 use super::partition::Slot;
-use super::state::{State, Writing, stream_name};
+use super::state::{State, Writing};
 use crate::service::Topics;
 use crate::topic::Topic;
 use crate::topic::TopicRef;
-use store::{Kind, Location};
 
 /// A request to create a topic.
 #[derive(Clone, Copy, Debug)]
@@ -84,13 +84,13 @@ impl Topics {
 
     /// Creates a topic; answered when the creation is durable.
     pub fn create(&self, topic: &NewTopic<'_>, execution: Execution) -> Pending<About, AdminError> {
-        pending(self.make(topic, execution))
+        self.pending(self.make(topic, execution))
     }
 
     /// Deletes a topic and its records; answered when the deletion is durable. The disk space is
     /// freed a little later.
     pub fn delete(&self, topic: TopicRef<'_>) -> Pending<About, AdminError> {
-        pending(self.remove(topic))
+        self.pending(self.remove(topic))
     }
 
     /// Raises the number of a topic's partitions to a total; answered when that is durable.
@@ -101,7 +101,7 @@ impl Topics {
         execution: Execution,
     ) -> Pending<About, AdminError> {
         let decide = |catalogue: &Catalogue| catalogue.decide_partitions(name, partitions);
-        pending(self.change_topic(name, decide, execution))
+        self.pending(self.change_topic(name, decide, execution))
     }
 
     /// Alters some entries of a topic's configuration (IncrementalAlterConfigs); answered when that
@@ -112,7 +112,8 @@ impl Topics {
         alters: &[(&str, Alter<'_>)],
         execution: Execution,
     ) -> Pending<About, AdminError> {
-        pending(self.change_topic(name, |it| it.decide_alter(name, alters), execution))
+        let decide = |it: &Catalogue| it.decide_alter(name, alters);
+        self.pending(self.change_topic(name, decide, execution))
     }
 
     /// Replaces a topic's configuration by these entries (AlterConfigs); answered when that is
@@ -123,21 +124,50 @@ impl Topics {
         configs: &[(&str, Option<&str>)],
         execution: Execution,
     ) -> Pending<About, AdminError> {
-        pending(self.change_topic(name, |it| it.decide_replace(name, configs), execution))
+        let decide = |it: &Catalogue| it.decide_replace(name, configs);
+        self.pending(self.change_topic(name, decide, execution))
     }
 }
 
-/// The topic after a change, and the durability that its answer waits for.
-type Made = Result<(About, Durable), AdminError>;
+/// The topic after a change, and the writes that its answer waits for.
+type Made = Result<(About, Writes), AdminError>;
 
-fn pending(made: Made) -> Pending<About, AdminError> {
-    match made {
-        Ok((about, durable)) => Pending::after(durable, about),
-        Err(error) => Pending::known(Err(error)),
-    }
+/// The writes of a change.
+#[derive(Default)]
+struct Writes {
+    /// The creation of the partitions: the last ticket of each shard.
+    partitions: Vec<Ticket>,
+    /// The record in the catalogue, without which the change has no effect.
+    catalogue: Option<Ticket>,
 }
 
 impl Topics {
+    /// Returns the answer to a change, which waits for its writes.
+    fn pending(&self, made: Made) -> Pending<About, AdminError> {
+        let (about, writes) = match made {
+            Ok(made) => made,
+            Err(error) => return Pending::known(Err(error)),
+        };
+        let Writes {
+            partitions,
+            catalogue,
+        } = writes;
+        if partitions.is_empty() {
+            return Pending::after(self.state.durable(catalogue), about);
+        }
+        let partitions = partitions.into_iter().map(Some);
+        let journal = &self.state.journal;
+        let writes: Vec<_> = partitions
+            .map(|it| Durable::new(journal, [it, catalogue]))
+            .collect();
+        Pending::steps(move |waker| {
+            for write in &writes {
+                ready!(write.poll_durable(waker))?;
+            }
+            Poll::Ready(Ok(about.clone()))
+        })
+    }
+
     fn make(&self, topic: &NewTopic<'_>, execution: Execution) -> Made {
         self.check_writable(topic.name)?;
         let mut writing = self.state.writing.lock();
@@ -174,18 +204,22 @@ impl Topics {
             self.check_names(made)?;
         }
         if execution == Execution::Try {
-            return Ok((about, self.state.durable(None)));
+            return Ok((about, Writes::default()));
         }
         let refused = |error| Storage::append(&self.state.journal, error);
-        let mut places = Vec::new();
+        let now_ms = self.now_ms();
+        let round = self.state.journal.round();
+        let (mut places, mut tickets) = (Vec::new(), Vec::new());
         for index in old.len() as u32..about.partitions {
-            places.push(self.place(about.id, index).map_err(refused)?);
+            let created = self.state.create_partition(&round, about.id, index, now_ms);
+            let (at, ticket) = created.map_err(refused)?;
+            places.push(at);
+            tickets.push(ticket);
         }
         let mut bytes = Vec::new();
         about.encode(&mut bytes);
-        let appended = self
-            .state
-            .enter(writing, record::TOPIC, &bytes, self.now_ms());
+        let appended = self.state.enter(writing, record::TOPIC, &bytes, now_ms);
+        drop(round);
         let ticket = appended.map_err(refused)?;
         writing.partitions_made = made;
         let new = places.into_iter().map(|at| {
@@ -204,20 +238,36 @@ impl Topics {
         }
         self.state.known.write().put(about.clone(), slots);
         self.state.platform.need_sweep();
-        Ok((about, self.state.durable(Some(ticket))))
+        let writes = Writes {
+            partitions: newest_by_shard(tickets),
+            catalogue: Some(ticket),
+        };
+        Ok((about, writes))
+    }
+
+    /// Creates partitions that topics lack; returns whether some still cannot be created.
+    pub(crate) fn complete_topics(&self) -> bool {
+        let mut incomplete = self.state.incomplete.lock();
+        if incomplete.is_empty() {
+            return false;
+        }
+        let mut writing = self.state.writing.lock();
+        incomplete.retain(|about| {
+            let topic = self.find(TopicRef::Id(about.id));
+            let is_incomplete = |it: &Topic| it.slots.len() < about.partitions as usize;
+            // The configuration may have been changed meanwhile, and the change has created them.
+            topic.as_deref().is_some_and(is_incomplete)
+                && self
+                    .write(&mut writing, about.clone(), Execution::Do)
+                    .is_err()
+        });
+        !incomplete.is_empty()
     }
 
     /// Checks the limit on partitions that were ever created.
     fn check_names(&self, count: usize) -> Result<(), AdminError> {
         let checked = self.state.store.check_partitions(count);
         checked.map_err(|limit| AdminError::Names { limit })
-    }
-
-    /// Creates the stream of a new partition.
-    fn place(&self, id: TopicId, index: u32) -> Result<Location, AppendError> {
-        let store = &self.state.store;
-        let name = stream_name(id, index);
-        store.find_or_create(Kind::Partition, &name, self.now_ms())
     }
 
     /// Returns an id that no topic has had.
@@ -241,17 +291,39 @@ impl Topics {
             .enter(&mut writing, record::TOPIC_GONE, &id.0, self.now_ms());
         let ticket = appended.map_err(|error| Storage::append(&self.state.journal, error))?;
         self.state.known.write().remove(id);
+        // A partition that is closed is known to be doomed.
+        let mut doomed = self.state.doomed.lock();
         let places = topic.slots.iter().map(|slot| {
             slot.close();
             slot.at
         });
-        let places = places.collect();
-        self.state.doomed.lock().push((ticket, places));
+        doomed.push((ticket, places.collect()));
+        drop(doomed);
         drop(writing);
         self.forget_topic(&topic.about().name);
         self.state.platform.need_sweep();
-        Ok((topic.about().clone(), self.state.durable(Some(ticket))))
+        let writes = Writes {
+            catalogue: Some(ticket),
+            ..Writes::default()
+        };
+        Ok((topic.about().clone(), writes))
     }
+}
+
+/// Returns the last ticket of each shard: it becomes durable after the shard's other ones.
+fn newest_by_shard(mut tickets: Vec<Ticket>) -> Vec<Ticket> {
+    tickets.sort_unstable();
+    let (mut newest, mut rest) = (Vec::new(), tickets.into_iter().rev());
+    newest.extend(rest.next());
+    for ticket in rest {
+        if newest
+            .last()
+            .is_some_and(|it: &Ticket| it.shard != ticket.shard)
+        {
+            newest.push(ticket);
+        }
+    }
+    newest
 }
 
 impl State {

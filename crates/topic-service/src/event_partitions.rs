@@ -11,6 +11,9 @@ use super::error::UnknownPartition;
 pub struct EventPartition {
     /// Its number, constant for the life of the journal.
     pub number: u64,
+    /// The second half of the id of the topic that begins with this partition, constant for the life
+    /// of the journal.
+    pub topic_number: u64,
     /// `org/namespace/N`, where `N` is the number of the shard.
     pub name: String,
 }
@@ -39,8 +42,11 @@ pub struct EventLimit {
 
 /// The events of conversations, which are topics for readers.
 pub trait EventFeed: Send + Sync {
-    /// Returns the partitions that were created after the first `known` ones, in order.
+    /// Returns the partitions that were found after the first `known` ones, in order.
     fn partitions_after(&self, known: usize) -> Vec<EventPartition>;
+
+    /// Returns a key by which partitions are sorted by age, the oldest first. May wait for the disk.
+    fn age(&self, partition: &EventPartition) -> (u64, u64);
 
     /// Returns the first available offset of a partition, and the end of its durable events.
     fn extent(&self, partition: &EventPartition) -> Range<u64>;

@@ -20,7 +20,8 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// Loads the stored topics. With a feed, each namespace has a read-only topic of its events.
+    /// Loads the stored topics, on a node that leads all shards: creates the streams and partitions
+    /// that are missing. With a feed, each namespace has a read-only topic of its events.
     pub fn open(
         platform: Arc<Platform>,
         store: Arc<Store>,

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use journal::{Journal, ShardId, Ticket};
+use journal::{AppendError, Journal, Round, ShardId, Ticket};
 use parking_lot::{Mutex, RwLock};
 use platform::Platform;
-use store::{Kind, Location, Store};
+use store::{AppendSize, Kind, Location, Store};
 use topics::record::{self, Malformed};
 use topics::{Catalogue, Room, Topic as About, TopicId};
 
@@ -19,6 +19,7 @@ use super::event_partitions::EventFeed;
 use super::events::EventTopics;
 use super::options::Options;
 use super::partition::{Leading, Rules, Slot};
+use super::places::streams_of;
 use super::records::Unpacked;
 use super::tend::Looks;
 use super::topic::{Topic, TopicRef};
@@ -45,9 +46,14 @@ impl TopicTable {
         }
     }
 
-    /// Adds or replaces a topic, with its partitions.
+    /// Adds or replaces a topic, with its partitions. It may have fewer of them than the catalogue
+    /// says, and is used with those that it has.
     pub(super) fn put(&mut self, about: About, slots: Box<[Arc<Slot>]>) {
         self.catalogue.put(about.clone());
+        let about = About {
+            partitions: slots.len() as u32,
+            ..about
+        };
         let (name, id) = (about.name.clone(), about.id);
         let rules = Rules::of(&about.config);
         let topic = Arc::new(Topic {
@@ -81,10 +87,12 @@ pub(super) struct State {
     pub(super) opened: (u64, u64),
     pub(super) leading: Leading,
     pub(super) known: RwLock<TopicTable>,
-    /// The stream of the catalogue, in the same shard as the directory of streams, so that the
-    /// partitions of a durable topic are durable too. Lock it to change the catalogue.
+    /// The stream of the catalogue. Lock it to change the catalogue.
     pub(super) writing: Mutex<Writing>,
-    /// Streams of deleted topics, to be trimmed when the deletion is durable.
+    /// Topics with fewer partitions than the catalogue says: a crash has lost them, and they could
+    /// not be created at the start. They are created later.
+    pub(super) incomplete: Mutex<Vec<About>>,
+    /// Partitions of deleted topics, to be emptied when the deletion is durable, never before.
     pub(super) doomed: Mutex<Vec<(Ticket, Vec<Location>)>>,
     /// One share per shard of the journal.
     pub(super) groups: Box<[groups::Share]>,
@@ -111,8 +119,21 @@ pub(super) struct Writing {
     pub(super) partitions_made: usize,
 }
 
-/// The shard of the catalogue, equal to that of the directory.
-const SHARD: ShardId = store::DIRECTORY.0;
+/// The shard of the catalogue, on every node and for ever.
+const SHARD: ShardId = ShardId(0);
+
+/// An offset after the end of any stream.
+pub(super) const END: u64 = u64::MAX;
+
+/// The catalogue as it is stored.
+#[derive(Default)]
+struct StoredCatalogue {
+    topics: BTreeMap<TopicId, About>,
+    /// Topics whose deletion is stored.
+    gone: BTreeSet<TopicId>,
+    /// Number of records.
+    records: usize,
+}
 
 impl State {
     /// Loads the stored topics.
@@ -127,9 +148,13 @@ impl State {
         let now_ms = clock.unix_ms();
         let find = |name| store.find_or_create_in(Kind::Topics, name, SHARD, now_ms);
         let at = find("catalogue")?;
-        let (mut catalogue, records) = catalogue(&store, at)?;
+        let StoredCatalogue {
+            mut topics,
+            gone,
+            records,
+        } = catalogue(&store, at)?;
         let partitions = partitions_by_topic(&store);
-        let state = Self {
+        let mut state = Self {
             journal: store.journal.clone(),
             opened: (now_ms, clock.now_ns()),
             leading: Leading::of(&store.journal),
@@ -139,6 +164,7 @@ impl State {
                 records,
                 partitions_made: partitions.len(),
             }),
+            incomplete: Mutex::default(),
             doomed: Mutex::default(),
             groups: groups::open(&store, &options, now_ms)?,
             transactions: Mutex::new(Coordinating::open(&store, &options, now_ms)?),
@@ -162,53 +188,128 @@ impl State {
             ..TopicTable::default()
         };
         let mut all = Vec::new();
-        while let Some((_, about)) = catalogue.pop_first() {
-            let slots = state.unread_slots(&about, &partitions)?;
+        while let Some((_, about)) = topics.pop_first() {
+            let slots = state.unread_slots(&about, &partitions, now_ms);
             all.extend(slots.iter().cloned());
+            if slots.len() < about.partitions as usize {
+                state.incomplete.get_mut().push(about.clone());
+            }
             known.put(about, slots);
         }
         loading::read_back(&state.journal, &all, &state.options, state.leading)?;
-        let orphans = orphans(&known, &partitions);
         *state.known.write() = known;
-        state.empty_now(&orphans, now_ms);
+        state.empty_deleted(&gone, &partitions, now_ms);
         Ok(state)
     }
 
-    /// Returns the partitions of a topic, without their content.
+    /// Returns the partitions of a topic, without their content. Creates those that are missing: the
+    /// catalogue and the partitions are in different shards, and a crash may retain a topic that was
+    /// never acknowledged without some of its partitions. Returns fewer if one cannot be created now.
     fn unread_slots(
-        &self,
+        &mut self,
         about: &About,
         partitions: &HashMap<(TopicId, u32), Location>,
-    ) -> Result<Box<[Arc<Slot>]>, OpenError> {
-        let slot = |index| {
-            let at = partitions.get(&(about.id, index)).copied();
-            let at = at.ok_or(Malformed {
-                what: "topic without its partitions",
-            })?;
+        now_ms: u64,
+    ) -> Box<[Arc<Slot>]> {
+        let round = self.journal.round();
+        let mut slots = Vec::new();
+        for index in 0..about.partitions {
+            let at = match partitions.get(&(about.id, index)) {
+                Some(at) => *at,
+                None => match self.create_partition(&round, about.id, index, now_ms) {
+                    Ok((at, _)) => {
+                        self.writing.get_mut().partitions_made += 1;
+                        at
+                    }
+                    Err(_) => break,
+                },
+            };
             let slot = Slot::unread(&self.journal, at, about, &self.options);
-            Ok(Arc::new(slot))
-        };
-        (0..about.partitions).map(slot).collect()
+            slots.push(Arc::new(slot));
+        }
+        slots.into()
+    }
+
+    /// Creates the stream of a partition. Returns the ticket of its creation.
+    pub(super) fn create_partition(
+        &self,
+        round: &Round,
+        id: TopicId,
+        index: u32,
+        now_ms: u64,
+    ) -> Result<(Location, Ticket), AppendError> {
+        let name = stream_name(id, index);
+        let (shard, names) = (self.store.shard_of(&name), [(Kind::Partition, &*name)]);
+        let lock = |shard| round.lock(shard, now_ms);
+        let locked = self
+            .store
+            .lock_or_create(shard, names, AppendSize::default(), lock);
+        let (mut guard, [at]) = locked?;
+        let mut ticket = guard.last_ticket(store::DIRECTORY);
+        // An earlier creation that was never acknowledged may have left records.
+        for stream in streams_of(at.stream) {
+            ticket = ticket.max(guard.trim(stream, END)?);
+        }
+        Ok((at, ticket))
+    }
+
+    /// Empties the partitions of deleted topics that have records. A topic that the catalogue does
+    /// not know was deleted long ago, or its creation was never committed; its deletion is written
+    /// first. It cannot become known later: only this node writes the catalogue, and an id is used
+    /// once.
+    fn empty_deleted(
+        &self,
+        gone: &BTreeSet<TopicId>,
+        partitions: &HashMap<(TopicId, u32), Location>,
+        now_ms: u64,
+    ) {
+        let known = self.known.read();
+        let mut deleted: BTreeMap<TopicId, Vec<Location>> = BTreeMap::new();
+        for ((id, _), at) in partitions {
+            if !known.by_id.contains_key(id) && self.has_records(*at) {
+                deleted.entry(*id).or_default().push(*at);
+            }
+        }
+        drop(known);
+        for (id, mut places) in deleted {
+            places.sort_unstable_by_key(|at| (at.shard, at.stream));
+            if gone.contains(&id) {
+                self.empty_now(&places, now_ms);
+                continue;
+            }
+            let written = self.enter(&mut self.writing.lock(), record::TOPIC_GONE, &id.0, now_ms);
+            // A deletion that cannot be written now is written at the next start.
+            if let Ok(ticket) = written {
+                self.doomed.lock().push((ticket, places));
+            }
+        }
+    }
+
+    fn has_records(&self, at: Location) -> bool {
+        streams_of(at.stream).into_iter().any(|stream| {
+            let state = self.journal.stream(at.shard, stream);
+            state.is_some_and(|it| it.start < it.next)
+        })
     }
 }
 
-/// Reads the topics of the catalogue; also returns the number of its records.
-fn catalogue(store: &Store, at: Location) -> Result<(BTreeMap<TopicId, About>, usize), OpenError> {
-    let mut topics = BTreeMap::new();
-    let mut records = 0;
+/// Reads the catalogue.
+fn catalogue(store: &Store, at: Location) -> Result<StoredCatalogue, OpenError> {
+    let mut stored = StoredCatalogue::default();
     store.each_record::<OpenError>(at, |it| {
-        records += 1;
+        stored.records += 1;
         match it.tag {
             record::TOPIC => {
                 let topic = About::decode(&it.payload)?;
-                topics.insert(topic.id, topic);
+                stored.topics.insert(topic.id, topic);
             }
             record::TOPIC_GONE => {
                 let id = <[u8; 16]>::try_from(&*it.payload);
                 let id = id.map_err(|_| Malformed {
                     what: "id of a topic",
                 })?;
-                topics.remove(&TopicId(id));
+                stored.topics.remove(&TopicId(id));
+                stored.gone.insert(TopicId(id));
             }
             _ => {
                 return Err(Malformed {
@@ -219,11 +320,11 @@ fn catalogue(store: &Store, at: Location) -> Result<(BTreeMap<TopicId, About>, u
         }
         Ok(())
     })?;
-    Ok((topics, records))
+    Ok(stored)
 }
 
 /// Returns the name of a partition's stream.
-pub(super) fn stream_name(id: TopicId, index: u32) -> String {
+fn stream_name(id: TopicId, index: u32) -> String {
     format!("{id:?}/{index}")
 }
 
@@ -235,15 +336,4 @@ fn partitions_by_topic(store: &Store) -> HashMap<(TopicId, u32), Location> {
         Some(((TopicId(id.to_be_bytes()), index.parse().ok()?), at))
     });
     named.collect()
-}
-
-/// Returns the streams whose topic was deleted.
-fn orphans(known: &TopicTable, partitions: &HashMap<(TopicId, u32), Location>) -> Vec<Location> {
-    let orphans = partitions.iter().filter(|((id, index), _)| {
-        let topic = known.by_id.get(id);
-        topic.is_none_or(|topic| *index >= topic.about.partitions)
-    });
-    let orphans: BTreeSet<_> = orphans.map(|(_, at)| (at.shard, at.stream)).collect();
-    let at = |(shard, stream)| Location { shard, stream };
-    orphans.into_iter().map(at).collect()
 }

@@ -1,5 +1,6 @@
 //! Topics of a node on a disk in memory and a clock that is moved by hand.
 
+mod catalogue;
 mod catch_up_reads;
 mod clock_steps;
 mod compaction;
@@ -93,7 +94,7 @@ impl World {
         let (journal, line, background) = journal_on(&disk, starts).unwrap();
         let ports = ports(clock.clone(), starts);
         let platform = Arc::new(Platform::new(ports, Arc::new(Inline)));
-        let store = Arc::new(Store::open(journal, 1_000_000).unwrap());
+        let store = Arc::new(Store::open(journal, 1_000_000, 0).unwrap());
         let health = Health::new(platform.clone(), store.clone(), None);
         let topics = Topics::open(
             platform,

@@ -137,16 +137,12 @@ impl CatchUp {
         sync: Sync,
     ) -> Result<BatchOutcome, Failure> {
         let end = *self.end.get_or_insert_with(|| source.numbers_end());
-        let batch_end = end.min(from.saturating_add(self.batch as u64));
-        let settled = (from..batch_end).find(|it| !source.is_settled(*it));
-        let next = settled.unwrap_or(batch_end);
-        if next == from && next < end {
-            return Ok(BatchOutcome::Nothing);
-        }
+        let next = end.min(from.saturating_add(self.batch as u64));
         self.looked_at += next - from;
         tables.write(sync, |batch| {
             if from == 1 {
-                // Later changes are reported by events.
+                // Later changes are reported by events, and so are conversations that are not
+                // durable yet, or get a number that was looked at.
                 for partition in source.partitions(0) {
                     let end = source.reach(partition).end;
                     batch.set_checkpoint(partition.stream, end)?;

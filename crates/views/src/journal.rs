@@ -6,7 +6,7 @@ use ::conversations::record::{self, EventRef, EventTag, MessageView, StateChange
 use ::conversations::{Conversation, Lifecycle, State};
 use journal::{ReadError, ReadLimit, StreamId};
 use parking_lot::Mutex;
-use store::{Kind, Location, Store};
+use store::{Kind, Location, NameCursor, Store};
 
 use super::options::Labels;
 use super::source::{Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source};
@@ -24,8 +24,8 @@ const LABELS_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct FoundPartitions {
     partitions: Vec<Partition>,
-    /// Number of streams of the directory searched.
-    count: u64,
+    /// The part of the directory that was searched.
+    searched: NameCursor,
 }
 
 /// The journal and the directory as a [`Source`].
@@ -97,19 +97,18 @@ impl Journaled<'_> {
 
     /// Searches the new part of the directory for partitions.
     fn find(&self, found: &mut FoundPartitions) {
-        while let Some((kind, _, location)) = self.store.named(StreamId(found.count + 1)) {
-            let Location { shard, stream } = location;
+        let FoundPartitions {
+            partitions,
+            searched,
+        } = found;
+        self.store.read_names(searched, |kind, _, location| {
             if kind == Kind::Events {
-                if self.store.creation(stream).is_some() {
-                    return;
-                }
-                found.partitions.push(Partition {
-                    stream: stream.0,
-                    shard,
+                partitions.push(Partition {
+                    stream: location.stream.0,
+                    shard: location.shard,
                 });
             }
-            found.count += 1;
-        }
+        });
     }
 }
 
@@ -169,9 +168,6 @@ impl Source for Journaled<'_> {
         };
         for record in &read.records {
             if let Ok(EventRef { conversation, .. }) = EventRef::decode(&record.payload) {
-                if self.store.creation(StreamId(conversation)).is_some() {
-                    return Ok(record.offset);
-                }
                 event(
                     conversation,
                     match EventTag::from_u8(record.tag) {
@@ -186,11 +182,7 @@ impl Source for Journaled<'_> {
     }
 
     fn numbers_end(&self) -> u64 {
-        self.store.stream_count() as u64 + 1
-    }
-
-    fn is_settled(&self, number: u64) -> bool {
-        self.store.creation(StreamId(number)).is_none()
+        self.store.numbers_end()
     }
 
     fn conversation_facts(&self, number: u64) -> Result<Option<ConversationFacts>, ReadError> {

@@ -68,7 +68,6 @@ pub(super) trait Source {
     fn reach(&self, partition: Partition) -> EventRange;
 
     /// Passes up to `limit` events from an offset on to the callback, and returns the next offset.
-    /// An event of a conversation whose creation is not durable yet holds back all later events.
     fn events(
         &self,
         partition: Partition,
@@ -77,11 +76,8 @@ pub(super) trait Source {
         event: &mut dyn FnMut(u64, Changed),
     ) -> Result<u64, ReadError>;
 
-    /// Returns one more than the largest stream number.
+    /// Returns one more than the largest stream number. Not every lower number is in use.
     fn numbers_end(&self) -> u64;
-
-    /// Returns whether the creation of the stream with that number is durable.
-    fn is_settled(&self, number: u64) -> bool;
 
     /// Returns the state of a conversation; `None` if no conversation with that number is visible.
     fn conversation_facts(&self, number: u64) -> Result<Option<ConversationFacts>, ReadError>;

@@ -193,15 +193,13 @@ impl Webhooks {
         if is_new && agents.len() >= max {
             return Err(WebhookError::TooMany { limit: max });
         }
-        let created = self.store.find_or_create(Kind::Agent, name.base(), now_ms);
-        let at = created.map_err(|it| self.store.append_error(it))?;
         let settings = Arc::new(settings);
         let ticket = match agents.get_mut(name.base()) {
             Some(agent) => {
                 let before = (agent.settings.clone(), *agent.options());
                 agent.settings = settings;
                 agent.deliveries.set_options(schedule);
-                let written = agent.write_snapshot(&self.store, at, now_ms);
+                let written = agent.write_snapshot(&self.store, name.base(), now_ms);
                 if written.is_err() {
                     agent.settings = before.0;
                     agent.deliveries.set_options(before.1);
@@ -211,15 +209,14 @@ impl Webhooks {
             None => {
                 let deliveries = conversations::delivery::Deliveries::new(schedule);
                 let mut agent = Agent::new((*settings).clone(), deliveries);
-                let ticket = agent.write_snapshot(&self.store, at, now_ms)?;
+                let ticket = agent.write_snapshot(&self.store, name.base(), now_ms)?;
                 agents.insert(name.base().to_owned(), agent);
                 ticket
             }
         };
         drop(agents);
         self.conversations.agent_changes().wake();
-        let tickets = [self.store.creation(at.stream), Some(ticket)];
-        Ok(Pending::new(&self.store.journal, tickets, Ok(is_new)))
+        Ok(Pending::new(&self.store.journal, Some(ticket), Ok(is_new)))
     }
 
     /// Deletes an agent and its settings.
@@ -233,8 +230,7 @@ impl Webhooks {
         let ticket = streams::erase(&self.store, at, now_ms)?;
         agent.end_all_calls(self.conversations.agent_changes());
         agents.remove(name.base());
-        let tickets = [None, Some(ticket)];
-        Ok(Pending::new(&self.store.journal, tickets, Ok(())))
+        Ok(Pending::new(&self.store.journal, Some(ticket), Ok(())))
     }
 
     /// Returns the state of an agent.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use conversations::delivery::{Change, Deliveries};
 use conversations::record::{self, AgentState, Malformed, WebhookSettings};
 use journal::{AppendError, Ticket};
-use store::{Kind, Location, Store};
+use store::{AppendSize, Kind, Location, Store};
 
 use super::agent::Agent;
 use crate::error::WebhookError;
@@ -56,18 +56,26 @@ fn read(store: &Store, location: Location, now_ms: u64) -> Result<Option<Agent>,
 }
 
 impl Agent {
-    /// Writes a snapshot, which replaces all earlier records.
+    /// Writes a snapshot, which replaces all earlier records of the stream of that name. Creates the
+    /// stream if necessary.
     pub(super) fn write_snapshot(
         &mut self,
         store: &Store,
-        at: Location,
+        name: &str,
         now_ms: u64,
     ) -> Result<Ticket, WebhookError> {
         let mut bytes = Vec::new();
         self.snapshot().encode(&mut bytes);
         let refused = |error: AppendError| WebhookError::from(store.append_error(error));
-        let mut guard = store.journal.lock(at.shard, now_ms);
-        guard.reserve(bytes.len(), 2).map_err(refused)?;
+        let (shard, names) = (store.shard_of(name), [(Kind::Agent, name)]);
+        let size = AppendSize {
+            bytes: bytes.len(),
+            count: 2,
+        };
+        let lock = |shard| store.journal.lock(shard, now_ms);
+        let locked = store.lock_or_create(shard, names, size, lock);
+        let (mut guard, [at]) = locked.map_err(refused)?;
+        guard.reserve(size.bytes, size.count).map_err(refused)?;
         let appended = guard.append(at.stream, None, record::SNAPSHOT, &bytes);
         let appended = appended.map_err(refused)?;
         guard.trim(at.stream, appended.offset).map_err(refused)?;
@@ -79,6 +87,7 @@ impl Agent {
     pub(super) fn write_changes(
         &mut self,
         store: &Store,
+        name: &str,
         at: Location,
         now_ms: u64,
     ) -> Result<(), WebhookError> {
@@ -101,7 +110,7 @@ impl Agent {
             self.changes += 1;
         }
         if self.changes >= CHANGES_MAX && self.burying.is_empty() {
-            self.write_snapshot(store, at, now_ms)?;
+            self.write_snapshot(store, name, now_ms)?;
         }
         Ok(())
     }

@@ -161,7 +161,7 @@ impl Webhooks {
                 let Some(at) = self.store.find(Kind::Agent, name) else {
                     continue;
                 };
-                agent.write_changes(&self.store, at, unix_ms)?;
+                agent.write_changes(&self.store, name, at, unix_ms)?;
                 let all = std::mem::take(&mut agent.burying);
                 for (ticket, conversation, seq) in all {
                     match self.store.journal.status(ticket) {

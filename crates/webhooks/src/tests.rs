@@ -113,7 +113,7 @@ impl Fixture {
         let (journal, line, _) = journal_on(&disk, starts).unwrap();
         let clock = ManualClock::at(0);
         let platform = platform::testing::platform(clock.clone());
-        let store = Arc::new(Store::open(journal, 1_000_000).unwrap());
+        let store = Arc::new(Store::open(journal, 1_000_000, 0).unwrap());
         let conversations = Conversations::open(
             platform.clone(),
             store.clone(),

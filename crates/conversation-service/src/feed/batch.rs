@@ -98,10 +98,6 @@ impl Conversations {
                 return Err(malformed(event.offset));
             };
             let number = reference.conversation;
-            // An event that is not durable ends the batch, to keep the order.
-            if self.store.creation(StreamId(number)).is_some() {
-                break;
-            }
             if let Some((name, happened)) = reader.look(event, &reference)? {
                 bytes += happened.size();
                 if bytes > limit.bytes && !batch.rows.is_empty() {

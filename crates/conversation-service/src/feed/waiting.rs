@@ -26,11 +26,8 @@ impl Conversations {
     ) -> Option<EventWait> {
         let mut waiting = EventWait {
             conversations: self.clone(),
-            followings: Vec::new(),
+            followings: self.store.follow_all_names(&partitions.searched, waker)?,
         };
-        if let Ok(following) = self.store.follow_names(partitions.looked, waker) {
-            waiting.followings.push(following?);
-        }
         for partition in &partitions.found {
             let journal = &self.store.journal;
             let stream = StreamId(partition.number);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use journal::ReadLimit;
+use journal::{ReadLimit, ShardId};
 use messaging::mailboxes::Part;
 use node::StoreOptions;
 use platform::Counter;
@@ -211,18 +211,20 @@ async fn write_and_acknowledge(
 
 /// The oldest record of the first mailbox.
 fn start(durable_node: &DurableNode) -> u64 {
-    let (shard, stream) = DIRECTORY;
     let limit = ReadLimit {
         records: 100,
         bytes: 1 << 20,
     };
-    let read = durable_node.journal.read(shard, stream, 0, limit).unwrap();
-    let named = read
-        .records
-        .iter()
-        .filter_map(|it| NamedStream::decode(it.offset, it.tag, &it.payload));
-    let mut mailboxes = named.filter(|it| it.kind == "mailbox");
-    let mailbox = mailboxes.next().unwrap();
+    let journal = &durable_node.journal;
+    let first_mailbox = |shard| {
+        let read = journal.read(shard, DIRECTORY, 0, limit).unwrap();
+        let records = read.records.iter();
+        let mut named =
+            records.filter_map(|it| NamedStream::decode(shard, it.offset, it.tag, &it.payload));
+        named.find(|it| it.kind == "mailbox")
+    };
+    let mut shards = (0..journal.shard_count()).map(ShardId);
+    let mailbox = shards.find_map(first_mailbox).unwrap();
     let stream = durable_node.journal.stream(mailbox.shard, mailbox.stream);
     stream.unwrap().start
 }

@@ -8,6 +8,8 @@ use crate::{Index, Position, ShardId, StreamId};
 /// Result of an inspection.
 #[derive(Debug, Default)]
 pub struct Inspection {
+    /// Format version of the journal; 0 if there is no readable manifest.
+    pub format_version: u32,
     /// Id of the journal; 0 if no readable file states it.
     pub journal_id: u64,
     /// Number of shards.
@@ -32,8 +34,8 @@ pub struct Inspection {
     pub missing: Vec<MissingRecords>,
     /// An earlier loss was accepted. If nothing is damaged, it explains the missing records.
     pub is_loss_accepted: bool,
-    /// Records of the requested stream: offset to tag and bytes.
-    pub records: BTreeMap<u64, (u8, Vec<u8>)>,
+    /// Records of the requested stream, by shard and offset: tag and bytes.
+    pub records: BTreeMap<(ShardId, u64), (u8, Vec<u8>)>,
 }
 
 /// Number and size of a set of files.

@@ -18,13 +18,13 @@ const MISSING_MAX: usize = 256;
 #[derive(Debug)]
 pub(super) struct Table {
     streams: BTreeMap<(ShardId, StreamId), StreamView>,
-    requested: Option<(ShardId, StreamId)>,
-    records: BTreeMap<u64, (u8, Vec<u8>)>,
+    requested: Option<StreamId>,
+    records: BTreeMap<(ShardId, u64), (u8, Vec<u8>)>,
     missing: Vec<MissingRecords>,
 }
 
 impl Table {
-    pub(super) fn new(requested: Option<(ShardId, StreamId)>) -> Self {
+    pub(super) fn new(requested: Option<StreamId>) -> Self {
         Self {
             streams: BTreeMap::new(),
             requested,
@@ -74,8 +74,9 @@ impl Table {
         tag: u8,
         payload: &[u8],
     ) -> bool {
-        if self.requested == Some((shard, stream)) {
-            self.records.insert(offset, (tag, payload.to_vec()));
+        if self.requested == Some(stream) {
+            self.records
+                .insert((shard, offset), (tag, payload.to_vec()));
         }
         let view = self.streams.entry((shard, stream)).or_default();
         let bytes = payload.len() as u64;

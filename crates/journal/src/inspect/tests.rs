@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
+use crate::ShardId;
 use crate::disk::SimulatedDisk;
 use crate::filing::Step;
 use crate::{Commit, Journal, LineStep, Options, Stage, Status, SteppedJournal};
@@ -65,7 +66,7 @@ fn written() -> Arc<SimulatedDisk> {
 
 fn inspect_all(disk: &SimulatedDisk) -> Inspection {
     let request = Request {
-        stream: Some((SHARD, TRIMMED)),
+        stream: Some(TRIMMED),
         progress: &mut |_, _| {},
     };
     inspect(disk, request).unwrap()
@@ -88,11 +89,11 @@ fn undamaged_directory_is_counted_to_the_last_byte() {
     assert_eq!(trimmed.bytes, 2000);
     let dead: u64 = found.extents.iter().map(|one| one.dead_bytes).sum();
     assert!(dead <= trimmed.dead_bytes && trimmed.dead_bytes <= 2000);
-    let live = |(offset, (tag, bytes)): (&u64, &(u8, Vec<u8>))| {
+    let live = |((_, offset), (tag, bytes)): (&(ShardId, u64), &(u8, Vec<u8>))| {
         assert_eq!((*tag, bytes.as_slice()), (3, &[*offset as u8; 100][..]));
     };
     found.records.iter().for_each(live);
-    assert!((20..40).all(|offset| found.records.contains_key(&offset)));
+    assert!((20..40).all(|offset| found.records.contains_key(&(SHARD, offset))));
     let states: Vec<_> = found.line.segments.iter().map(|one| one.state).collect();
     assert_eq!(states.last(), Some(&SegmentState::Active));
     assert_eq!(found.line.torn_bytes, 0);
@@ -100,7 +101,10 @@ fn undamaged_directory_is_counted_to_the_last_byte() {
 }
 
 /// Start, next and bytes of every stream, and the records of one.
-type Content = (Vec<(u64, u64, u64)>, BTreeMap<u64, (u8, Vec<u8>)>);
+type Content = (
+    Vec<(u64, u64, u64)>,
+    BTreeMap<(ShardId, u64), (u8, Vec<u8>)>,
+);
 
 /// Reads everything that a reader could get from the directory.
 fn content(found: &Inspection) -> Content {
@@ -123,7 +127,7 @@ fn inspect_reports_every_flipped_bit_that_matters() {
             let byte = rng.u64(..size);
             disk.flip(&path, byte * 8 + rng.u64(..8)).unwrap();
             let request = Request {
-                stream: Some((SHARD, TRIMMED)),
+                stream: Some(TRIMMED),
                 progress: &mut |_, _| {},
             };
             let found = match inspect(&disk, request) {

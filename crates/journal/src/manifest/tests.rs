@@ -86,11 +86,11 @@ fn loaded_manifest_is_durable() {
 #[test]
 fn a_newer_format_is_refused_by_name() {
     let mut bytes = sample().encode();
-    bytes[4] = 2;
+    bytes[4] = 3;
     let error = Manifest::decode(&bytes).unwrap_err().to_string();
     assert_eq!(
         error,
-        "MANIFEST has format version 2, and this build reads up to 1"
+        "MANIFEST has format version 3, and this build reads up to 2"
     );
 }
 
@@ -111,6 +111,20 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
 #[test]
 fn the_manifest_format_matches_the_golden_file_of_version_1() {
     let golden = include_bytes!("../../tests/fixtures/v1/manifest.bin");
+    let manifest = Manifest {
+        version: 1,
+        ..sample()
+    };
+    assert_eq!(manifest.encode(), golden);
+    assert_eq!(Manifest::decode(golden).unwrap(), manifest);
+}
+
+/// The format of version 2, which every later build reads. The file is never written again. Builds
+/// of version 1 refuse it by its version, which they read before anything else.
+#[test]
+fn the_manifest_format_matches_the_golden_file_of_version_2() {
+    let golden = include_bytes!("../../tests/fixtures/v2/manifest.bin");
+    assert_eq!(golden[4..8], 2_u32.to_le_bytes());
     assert_eq!(sample().encode(), golden);
     assert_eq!(Manifest::decode(golden).unwrap(), sample());
 }

@@ -94,7 +94,6 @@ impl Mailboxes {
 
     fn update_durable(&self, location: Location, state: &mut State) {
         if state.mailbox.is_unsynced()
-            && self.store.creation(location.stream).is_none()
             && let Some(stream) = self.store.journal.stream(location.shard, location.stream)
         {
             state.mailbox.durable(stream.next_durable);

@@ -43,7 +43,7 @@ pub(super) struct Idle {
 impl Idle {
     /// Records that nothing in the stream's mailbox expires before `until_ms`.
     pub(super) fn rests(&mut self, stream: StreamId, until_ms: u64) {
-        // A stream number is an index into the directory, which is in memory, too.
+        // The numbers of streams are nearly dense.
         let index = stream.0 as usize;
         if self.rests_until_s.len() <= index {
             self.rests_until_s.resize(index + 1, 0);
@@ -84,7 +84,7 @@ impl Mailboxes {
     /// unloaded like any other. Returns true during the first round since the start.
     pub(super) fn look_at_idle(self: &Arc<Self>) -> bool {
         let (now_ns, now_ms) = (self.platform.now_ns(), self.platform.expiry_ms());
-        let count = self.store.stream_count() as u64;
+        let count = self.store.numbers_end() - 1;
         let room = IN_MEMORY_MAX.saturating_sub(self.loaded_count());
         let room = room.min(LOADED_MAX);
         let mut idle = self.idle.lock();

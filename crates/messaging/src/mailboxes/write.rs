@@ -6,7 +6,7 @@ use journal::Round;
 use mailbox::Accepted;
 use mailbox::record::{self, Write};
 use platform::{Counter, Durable, Pending};
-use store::{Kind, StorageError};
+use store::{AppendSize, Kind, StorageError};
 
 use super::Mailboxes;
 use super::error::{LoadError, WriteError};
@@ -72,25 +72,30 @@ impl Mailboxes {
             // The answer waits until the original is durable, at the latest with the mailbox's last
             // append.
             self.platform.counters.count(Counter::Duplicates);
-            let creation = state.location.and_then(|it| self.store.creation(it.stream));
             let accepted = AcceptedWrite {
                 offset,
                 is_duplicate: true,
                 slot: slot.clone(),
             };
-            let tickets = [creation, state.stream.ticket];
-            let durable = Durable::of_earlier(&self.store.journal, tickets);
+            let durable = Durable::of_earlier(&self.store.journal, [state.stream.ticket, None]);
             return Ok(Pending::after(durable, accepted));
         }
-        let location = match state.location {
-            Some(location) => location,
+        let lock = |shard| round.lock(shard, now_ms);
+        let (mut guard, location) = match state.location {
+            Some(location) => (lock(location.shard), location),
             None => {
-                self.store.check_names(Kind::Mailbox, &slot.name)?;
-                let created = self.store.find_or_create(Kind::Mailbox, &slot.name, now_ms);
-                *state.location.insert(created.map_err(refused)?)
+                let name = &*slot.name;
+                self.store.check_names(Kind::Mailbox, name)?;
+                let size = AppendSize {
+                    bytes: bytes.len(),
+                    count: 1,
+                };
+                let (shard, names) = (self.store.shard_of(name), [(Kind::Mailbox, name)]);
+                let locked = self.store.lock_or_create(shard, names, size, lock);
+                let (guard, [location]) = locked.map_err(refused)?;
+                (guard, *state.location.insert(location))
             }
         };
-        let mut guard = round.lock(location.shard, now_ms);
         let appended = guard.append(location.stream, None, record::WRITE, bytes);
         drop(guard);
         let appended = appended.map_err(refused)?;
@@ -108,7 +113,7 @@ impl Mailboxes {
             is_duplicate: false,
             slot: slot.clone(),
         };
-        let tickets = [self.store.creation(location.stream), Some(appended.ticket)];
-        Ok(Pending::new(&self.store.journal, tickets, Ok(accepted)))
+        let ticket = Some(appended.ticket);
+        Ok(Pending::new(&self.store.journal, ticket, Ok(accepted)))
     }
 }

@@ -50,15 +50,15 @@ impl Node {
             storage,
         } = parts;
         let platform = Arc::new(Platform::new(ports, offload));
+        let now_ms = platform.unix_ms();
         let names_max = storage
             .as_ref()
             .map(|it| it.options.names_per_namespace_max);
         let journal = storage.as_ref().map(|it| it.journal.clone());
         let store = journal
             .zip(names_max)
-            .map(|(journal, max)| Store::open(journal, max));
+            .map(|(journal, max)| Store::open(journal, max, now_ms));
         let store = store.transpose()?.map(Arc::new);
-        let now_ms = platform.unix_ms();
         let streams = store.as_ref().map(|store| quota_streams(store, now_ms));
         let streams = streams
             .transpose()

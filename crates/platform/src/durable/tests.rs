@@ -127,7 +127,7 @@ fn waiter_is_woken_at_commit_after_the_end_of_its_reign() {
     let (journal, mut line) = open();
     let ticket = append(&journal, ONE);
     assert_eq!(line.step(), LineStep::Worked);
-    let mut pending: Pending<()> = Pending::new(&journal, [None, Some(ticket)], Ok(()));
+    let mut pending: Pending<()> = Pending::new(&journal, Some(ticket), Ok(()));
     let count = Arc::new(Count::default());
     let waker = Waker::from(count.clone());
     assert_eq!(pending.poll_answer(&waker), Poll::Pending);

@@ -59,7 +59,7 @@ fn raw_stream_retention_ignores_short_wall_clock_steps() {
     let disk = SimulatedDisk::new(1);
     let (journal, line, _background) = journal_on(&disk, 1).unwrap();
     let clock = ManualClock::at(1_700_000_000_000);
-    let store = Arc::new(Store::open(journal, 1_000_000).unwrap());
+    let store = Arc::new(Store::open(journal, 1_000_000, 0).unwrap());
     let mut world = World {
         streams: Streams::new(platform(clock.clone()), store),
         clock,

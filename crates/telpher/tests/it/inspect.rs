@@ -33,11 +33,18 @@ fn written(place: &Place, count: u8) -> PathBuf {
         drop(guard);
         assert_eq!(journal.wait(appended.ticket), Status::Durable);
     };
-    let (shard, stream) = store::DIRECTORY;
-    append(shard, stream, 2, b"\x01\0acme/demo/log");
+    // Entries of format 1 and of format 2.
+    append(ShardId(0), store::DIRECTORY, 2, b"\x01\0acme/demo/log");
+    append(
+        SHARD,
+        store::DIRECTORY,
+        130,
+        b"\x03\0\0\0\0\0\0\0acme/demo/other",
+    );
     for number in 0..count {
         append(SHARD, STREAM, 0, &[number; 1000]);
     }
+    append(SHARD, StreamId(3), 0, b"record");
     eventually("everything sealed is filed", || {
         journal.filing().waiting == 0
     });
@@ -157,6 +164,21 @@ fn damage_is_reported_with_its_file_and_streams() {
             dependents.iter().any(|one| one["name"] == "acme/demo/log"),
             "{found:#}"
         );
+    }
+}
+
+#[test]
+fn names_of_both_directory_formats_are_listed() {
+    let place = Place::new();
+    written(&place, 3);
+    let found = place.run("inspect data --json").expect(0).json();
+    assert_eq!(found["format_version"], 2);
+    for (name, records) in [("acme/demo/log", 3), ("acme/demo/other", 1)] {
+        let mut streams = found["streams"].as_array().unwrap().iter();
+        let stream = streams.find(|one| one["name"] == name).unwrap();
+        let (shard, kind) = (&stream["shard"], &stream["kind"]);
+        assert_eq!((shard, kind), (&1.into(), &"stream".into()));
+        assert_eq!(stream["records"], records);
     }
 }
 

@@ -99,7 +99,7 @@ impl Topics {
             Halt::Later => {}
             Halt::Gone => {
                 self.compaction_failures().forget(slot.at);
-                self.state.empty_now(&[slot.at], self.now_ms());
+                self.state.empty_gone(slot.at, self.now_ms());
             }
             Halt::Outdated => self.remove_leftovers(slot),
             Halt::Failed(storage) => {

@@ -54,7 +54,8 @@ impl Topics {
         let mut known = events.found.lock();
         let found = feed.partitions_after(known.entered);
         let journal = &self.state.journal;
-        known.enter(journal.id(), u32::from(journal.shard_count()), found);
+        let shards = u32::from(journal.shard_count());
+        known.enter(journal.id(), shards, found, |it| feed.age(it));
         Some(look(&known))
     }
 

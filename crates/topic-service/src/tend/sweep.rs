@@ -9,7 +9,7 @@ use crate::compacting::Dirty;
 use crate::partition::{Live, Slot};
 use crate::places::{OWN, compacted_of, streams_of};
 use crate::service::Topics;
-use crate::state::State;
+use crate::state::{END, State};
 
 /// Interval between two checks of the partitions, in milliseconds.
 const LOOK_MS: u64 = 1_000;
@@ -59,7 +59,8 @@ impl Topics {
         }
         if steady_ms >= looks.partitions_ms {
             looks.partitions_ms = steady_ms + LOOK_MS;
-            looks.is_any = self.tend_partitions();
+            let is_incomplete = self.complete_topics();
+            looks.is_any = self.tend_partitions() || is_incomplete;
         }
         is_doomed || is_group || is_transaction || is_waited_for || looks.is_any
     }
@@ -189,6 +190,20 @@ impl State {
         is_waiting
     }
 
+    /// Empties a partition of a deleted topic again, unless its deletion is not durable yet: then it
+    /// is emptied later.
+    pub(crate) fn empty_gone(&self, at: Location, now_ms: u64) {
+        let is_doomed = |places: &Vec<Location>| places.contains(&at);
+        if !self
+            .doomed
+            .lock()
+            .iter()
+            .any(|(_, places)| is_doomed(places))
+        {
+            self.empty_now(&[at], now_ms);
+        }
+    }
+
     /// Trims streams. A stream that cannot be trimmed now is trimmed after the next start.
     pub(crate) fn empty_now(&self, places: &[Location], now_ms: u64) {
         for at in places {
@@ -237,6 +252,3 @@ fn unsaved_max(partitions: u64) -> u64 {
     let share = UNSAVED_ALL_MAX / partitions.max(1);
     share.clamp(UNSAVED_SIZE_MIN, UNSAVED_SIZE_MAX)
 }
-
-/// An offset after the end of any stream.
-const END: u64 = u64::MAX;

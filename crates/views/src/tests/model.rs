@@ -179,10 +179,6 @@ impl Source for World {
         FIRST + self.conversations.len() as u64
     }
 
-    fn is_settled(&self, _: u64) -> bool {
-        true
-    }
-
     fn conversation_facts(&self, number: u64) -> Result<Option<ConversationFacts>, ReadError> {
         let index = number.checked_sub(FIRST);
         let visible = index.and_then(|index| self.visible(index as usize));

@@ -71,7 +71,7 @@ fn open(
         labels,
     };
     let platform = platform::testing::platform(clock.clone());
-    let store = Arc::new(Store::open(journal, 1_000_000).unwrap());
+    let store = Arc::new(Store::open(journal, 1_000_000, 0).unwrap());
     let conversations = Conversations::open(
         platform.clone(),
         store.clone(),

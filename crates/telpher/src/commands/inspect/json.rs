@@ -16,6 +16,7 @@ pub(super) fn value(path: &Path, found: &Inspection, names: &Names) -> Value {
         "whole": found.is_whole(),
         "loss_accepted": found.is_loss_accepted,
         "path": path.display().to_string(),
+        "format_version": found.format_version,
         "journal_id": format!("{:016x}", found.journal_id),
         "shards": found.shard_count,
         "filed": found.filed.0,

@@ -1,4 +1,4 @@
-//! Names of streams, from the node's directory of names.
+//! Names of streams, from the node's directories of names.
 
 use std::collections::HashMap;
 
@@ -17,21 +17,27 @@ pub(super) struct Name {
 
 impl Names {
     pub(super) fn of(found: &Inspection) -> Self {
-        let name = |(offset, (tag, bytes)): (&u64, &(u8, Vec<u8>))| {
+        let name = |((directory, offset), (tag, bytes)): (&(ShardId, u64), &(u8, Vec<u8>))| {
             let NamedStream {
                 shard,
                 stream,
                 kind,
                 name,
-            } = NamedStream::decode(*offset, *tag, bytes)?;
+            } = NamedStream::decode(*directory, *offset, *tag, bytes)?;
             Some(((shard, stream), Name { kind, name }))
         };
         let mut names: HashMap<_, _> = found.records.iter().filter_map(name).collect();
-        let directory = Name {
-            kind: "directory",
-            name: "names of all streams".to_owned(),
-        };
-        names.insert(store::DIRECTORY, directory);
+        for shard in (0..found.shard_count).map(ShardId) {
+            let name = match found.format_version {
+                1 => "names of all streams",
+                _ => "names of the shard's streams",
+            };
+            let directory = Name {
+                kind: "directory",
+                name: name.to_owned(),
+            };
+            names.insert((shard, store::DIRECTORY), directory);
+        }
         Self(names)
     }
 

@@ -1,4 +1,4 @@
-//! Mutants of conversations and webhooks.
+//! Mutants of conversations, webhooks and the directory of streams.
 
 use super::{Edit, Mutant, Subject};
 
@@ -12,15 +12,20 @@ static WEBHOOKS: Subject = Subject {
     proofs: &["--package", "telpher-webhooks", "--lib"],
 };
 
-pub(super) static MUTANTS: [Mutant; 5] = [
+static STORE: Subject = Subject {
+    folder: "store",
+    proofs: &["--package", "telpher-store", "--lib"],
+};
+
+pub(super) static MUTANTS: [Mutant; 8] = [
     Mutant {
         name: "conflict-of-what-is-not-durable",
         subject: &CONVERSATIONS,
         harm: "a writer gets a conflict with a message that the next power failure loses",
         edits: &[Edit {
             file: "append.rs",
-            text: "                (tickets, Err(refusal))",
-            replacement: "                ([None, None], Err(refusal))",
+            text: "                (ticket, Err(refusal))",
+            replacement: "                (None, Err(refusal))",
         }],
         proof: "tests::messages::head_conflict_is_reported_once_that_head_is_durable",
     },
@@ -30,8 +35,8 @@ pub(super) static MUTANTS: [Mutant; 5] = [
         harm: "a retry is acknowledged while its original may still be lost",
         edits: &[Edit {
             file: "append.rs",
-            text: "            Ok(appended) => (tickets, Ok(appended)),",
-            replacement: "            Ok(appended) if appended.deduplicated == appended.seqs().len() => {\n                ([None, None], Ok(appended))\n            }\n            Ok(appended) => (tickets, Ok(appended)),",
+            text: "            Ok(appended) => (ticket, Ok(appended)),",
+            replacement: "            Ok(appended) if appended.deduplicated == appended.seqs().len() => {\n                (None, Ok(appended))\n            }\n            Ok(appended) => (ticket, Ok(appended)),",
         }],
         proof: "tests::messages::retried_append_gets_the_original_answer_once_durable",
     },
@@ -74,5 +79,38 @@ pub(super) static MUTANTS: [Mutant; 5] = [
             replacement: "        let _ = self.pass_over(&agent, conversation, call.to_seq);\n        let (_, name, _) = self.store.named(StreamId(conversation))?;",
         }],
         proof: "tests::read_mark_moves_with_the_durable_answer_across_crashes",
+    },
+    Mutant {
+        name: "old-names-trimmed-before-the-copy",
+        subject: &STORE,
+        harm: "a power failure during the upgrade of a data directory loses the names of its streams",
+        edits: &[Edit {
+            file: "directory/upgrade.rs",
+            text: "        wait(ticket)?;\n        entries = &entries[appended..];",
+            replacement: "        entries = &entries[appended..];",
+        }],
+        proof: "directory::upgrade::tests::upgrade_is_completed_after_a_crash_at_any_disk_call",
+    },
+    Mutant {
+        name: "number-of-another-shard",
+        subject: &STORE,
+        harm: "two streams have the same number, so a position of one is taken for one of the other",
+        edits: &[Edit {
+            file: "directory/table.rs",
+            text: "        StreamId(lowest + missing)",
+            replacement: "        StreamId(lowest + missing * 0)",
+        }],
+        proof: "directory::table::tests::any_order_of_creations_gives_unique_numbers",
+    },
+    Mutant {
+        name: "names-of-an-earlier-reign",
+        subject: &STORE,
+        harm: "a leader finds streams that were cut, and cannot create any",
+        edits: &[Edit {
+            file: "directory/table.rs",
+            text: "        let is_longer = entries.begins_with(known);",
+            replacement: "        let is_longer = entries.begins_with(known);\n        if !is_longer {\n            return;\n        }",
+        }],
+        proof: "store::tests::names_that_were_cut_are_forgotten_when_a_reign_begins",
     },
 ];
