@@ -1,6 +1,6 @@
 //! The Kafka listener, with the original kcat (librdkafka).
 
-mod client;
+pub(crate) mod client;
 mod copy;
 mod kill9;
 mod old_records;

@@ -56,5 +56,6 @@ mod support;
 mod tls;
 mod tokens;
 mod topic_commands;
+mod upgrade;
 mod webhooks;
 mod webhooks_tls;

@@ -11,19 +11,19 @@ use crate::support::Node;
 /// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(super) struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     sent: i32,
 }
 
 impl Client {
-    pub(super) fn connect(node: &Node) -> std::io::Result<Self> {
+    pub(crate) fn connect(node: &Node) -> std::io::Result<Self> {
         let stream = TcpStream::connect(node.url("kafka"))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Self { stream, sent: 0 })
     }
 
-    pub(super) fn send<R: RequestBody>(
+    pub(crate) fn send<R: RequestBody>(
         &mut self,
         version: i16,
         request: &R,
@@ -35,7 +35,7 @@ impl Client {
     }
 
     /// Returns the answer to the last request.
-    pub(super) fn receive<R: RequestBody>(&mut self, version: i16) -> std::io::Result<R::Response> {
+    pub(crate) fn receive<R: RequestBody>(&mut self, version: i16) -> std::io::Result<R::Response> {
         let mut size = [0; 4];
         self.stream.read_exact(&mut size)?;
         let mut frame = vec![0; u32::from_be_bytes(size) as usize];
@@ -46,7 +46,7 @@ impl Client {
         Ok(response)
     }
 
-    pub(super) fn ask<R: RequestBody>(
+    pub(crate) fn ask<R: RequestBody>(
         &mut self,
         version: i16,
         request: &R,
@@ -58,7 +58,7 @@ impl Client {
 
 /// Waits until the condition holds.
 #[track_caller]
-pub(super) fn until(mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "it never is");
@@ -67,7 +67,7 @@ pub(super) fn until(mut is_so: impl FnMut() -> bool) {
 }
 
 /// Converts an error code of an answer to an error.
-pub(super) fn good(code: ErrorCode) -> std::io::Result<()> {
+pub(crate) fn good(code: ErrorCode) -> std::io::Result<()> {
     match code.is_error() {
         true => Err(Error::other(format!("{code:?}"))),
         false => Ok(()),
