@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use journal::disk::SimulatedDisk;
-use journal::disk::simulated::Fate;
+use journal::disk::simulated::{Fate, Unsynced};
 use journal::inspect::{Request, inspect};
 use journal::manifest::{self, Manifest};
 use journal::{Journal, Line, LineStep, Options, SteppedJournal};
@@ -220,14 +220,19 @@ fn upgrade_is_completed_after_a_crash_at_any_disk_call() {
     assert!(trace.len() > 10, "{} calls", trace.len());
     let mut completed = 0;
     for (count, before) in trace.prefixes().enumerate() {
-        for (fates, fate) in [
-            ("lost", Fate::Lost),
-            ("retained", Fate::Kept),
-            ("torn", Fate::Torn(100)),
-        ] {
-            let case = format!("{fates} before call {count}");
+        // A write of the blocks of several shards may retain the first ones only.
+        let sectors = (0..=24).step_by(2);
+        let others = [Fate::Lost, Fate::Kept, Fate::Torn(100)];
+        for (sectors, other) in sectors.flat_map(|it| others.map(|other| (it, other))) {
+            let case = format!("{sectors} sectors, others {other:?}, before call {count}");
             let disk = before.fork();
-            disk.crash_with(|_| fate);
+            let end = 8 + sectors;
+            disk.crash_with(|unsynced| match unsynced {
+                Unsynced::Sector { sector, .. } if *sector < end => Fate::Kept,
+                Unsynced::Sector { sector, .. } if *sector == end => Fate::Torn(100),
+                Unsynced::Sector { .. } => Fate::Lost,
+                _ => other,
+            });
             let (journal, outcome) = upgraded(&disk, 3);
             completed += usize::from(
                 outcome
