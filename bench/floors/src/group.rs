@@ -55,7 +55,7 @@ impl Group {
     }
 }
 
-/// What is read and not yet on disk.
+/// Bytes that were read and are not on disk yet.
 #[derive(Default)]
 pub(crate) struct Queue {
     group: Mutex<Group>,

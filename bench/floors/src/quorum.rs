@@ -21,12 +21,10 @@ mod log;
 mod peer;
 mod waiting;
 
-use std::env;
 use std::process::Command;
 
 use contract::{
-    Address, Children, Counts, Failure, Flags, Outcome, Serve, ZeroedFile, announce,
-    end_with_input_after, end_with_signal_after,
+    Address, Counts, Failure, Flags, Outcome, Serve, ZeroedFile, own_program, run_node,
 };
 
 use crate::socket::{Listener, Socket};
@@ -50,16 +48,8 @@ pub(crate) fn serve(mut flags: Flags) -> Outcome<()> {
     let mut files = listener.files();
     files.push(path.clone());
 
-    let children = Children::default();
-    let stop = {
-        let (children, counts) = (children.clone(), counts.clone());
-        move || {
-            children.stop();
-            counts.write("leader");
-        }
-    };
-    end_with_signal_after(files.clone(), stop.clone());
-    let outcome = ZeroedFile::create(path, file_mib << 20).and_then(|file| {
+    run_node("leader", files, &counts, |children, ready| {
+        let file = ZeroedFile::create(path, file_mib << 20)?;
         let mut followers = Vec::with_capacity(FOLLOWERS);
         for _ in 0..FOLLOWERS {
             let mut command = Command::new(own_program()?);
@@ -71,29 +61,13 @@ pub(crate) fn serve(mut flags: Flags) -> Outcome<()> {
             }
             followers.push(connect(&children.start(command)?)?);
         }
-        end_with_input_after(files.clone(), stop.clone());
-        announce(&listener.address()?)?;
+        ready(&listener.address()?)?;
         leader::lead(&listener, followers, file, ahead, counts.clone()).map_err(|error| {
             Failure::run(
                 format!("cannot go on: {error}"),
                 "does a follower still run, and is `ulimit -n` above the connections?",
             )
         })
-    });
-    children.park_if_stopping();
-    stop();
-    for file in &files {
-        let _ = std::fs::remove_file(file);
-    }
-    outcome
-}
-
-fn own_program() -> Outcome<std::path::PathBuf> {
-    env::current_exe().map_err(|error| {
-        Failure::run(
-            format!("the path of this program is unknown: {error}"),
-            "mount /proc",
-        )
     })
 }
 

@@ -49,7 +49,7 @@ impl Children {
     }
 
     /// Ends the stdin of all, waits for them, and kills those that do not end.
-    pub fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.0.is_stopping.store(true, Ordering::SeqCst);
         let mut children = self.lock();
         for child in children.iter_mut() {
@@ -68,7 +68,7 @@ impl Children {
 
     /// Never returns when another thread stops the children, and so ends this process: that a
     /// child has ended is no failure then.
-    pub fn park_if_stopping(&self) {
+    pub(super) fn park_if_stopping(&self) {
         while self.0.is_stopping.load(Ordering::SeqCst) {
             thread::park();
         }

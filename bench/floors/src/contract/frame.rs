@@ -19,7 +19,7 @@ const PAYLOAD_SIZE_MAX: usize = 64 << 20;
 pub struct Header {
     /// Bytes of the payload.
     pub payload_size: usize,
-    /// What the sender numbers the frame with; a reply has that of its request.
+    /// The number that the sender gave the frame; a reply has the number of its request.
     pub id: u64,
 }
 

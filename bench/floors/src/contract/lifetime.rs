@@ -23,8 +23,8 @@ pub fn end_with_signal(files: Vec<PathBuf>) {
     end_with_signal_after(files, || ());
 }
 
-/// As [`end_with_signal`], with something to do first.
-pub fn end_with_signal_after(files: Vec<PathBuf>, first: impl FnOnce() + Send + 'static) {
+/// Like [`end_with_signal`]; calls `first` before the files are removed.
+pub(super) fn end_with_signal_after(files: Vec<PathBuf>, first: impl FnOnce() + Send + 'static) {
     on_signal(move || {
         first();
         end(&files, 0)
@@ -36,8 +36,8 @@ pub fn end_with_input(files: Vec<PathBuf>) {
     end_with_input_after(files, || ());
 }
 
-/// As [`end_with_input`], with something to do first.
-pub fn end_with_input_after(files: Vec<PathBuf>, first: impl FnOnce() + Send + 'static) {
+/// Like [`end_with_input`]; calls `first` before the files are removed.
+pub(super) fn end_with_input_after(files: Vec<PathBuf>, first: impl FnOnce() + Send + 'static) {
     thread::spawn(move || {
         wait_for_end(&mut io::stdin().lock());
         first();

@@ -18,6 +18,7 @@ mod flags;
 mod frame;
 mod histogram;
 mod lifetime;
+mod node;
 mod options;
 mod report;
 mod tally;
@@ -32,9 +33,9 @@ pub use flags::Flags;
 pub use frame::{Garbage, HEADER_SIZE, Header, Inbox};
 pub use histogram::Histogram;
 pub use lifetime::{
-    announce, end_with_input, end_with_input_after, end_with_parent, end_with_signal,
-    end_with_signal_after, limit, remove_when_stopped,
+    announce, end_with_input, end_with_parent, end_with_signal, limit, remove_when_stopped,
 };
+pub use node::{own_program, run_node};
 pub use options::{Bound, Load, Mode, Serve};
 pub use report::Report;
 pub use tally::Tally;

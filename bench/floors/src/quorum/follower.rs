@@ -6,10 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use contract::{
-    Address, Counts, Failure, Flags, Outcome, ZeroedFile, announce, end_with_input_after,
-    end_with_signal_after, take_place,
-};
+use contract::{Address, Counts, Failure, Flags, Outcome, ZeroedFile, run_node, take_place};
 
 use super::log::{Log, Next};
 use crate::group::{Group, Queue};
@@ -24,25 +21,20 @@ pub(crate) fn follow(mut flags: Flags) -> Outcome<()> {
     let threads = flags.number("threads", 1, 1, 2)?;
     let counts = Counts::take(&mut flags)?;
     flags.finish()?;
-    let files = vec![path.clone()];
-    let first = |counts: Counts| move || counts.write("follower");
-    end_with_signal_after(files.clone(), first(counts.clone()));
-    let file = ZeroedFile::create(path, size)?;
-    let local = Address::Tcp(([127, 0, 0, 1], 0).into());
-    let listener = Listener::bind(&local)?;
-    end_with_input_after(files.clone(), first(counts.clone()));
-    announce(&listener.address()?)?;
+    run_node("follower", vec![path.clone()], &counts, |_, ready| {
+        let file = ZeroedFile::create(path, size)?;
+        let local = Address::Tcp(([127, 0, 0, 1], 0).into());
+        let listener = Listener::bind(&local)?;
+        ready(&listener.address()?)?;
 
-    let log = Log::new(file, counts.clone());
-    let outcome = listener.accept().and_then(|socket| match threads {
-        1 => run_in_one(&socket, log),
-        _ => run_in_two(socket, log),
-    });
-    counts.write("follower");
-    for file in &files {
-        let _ = std::fs::remove_file(file);
-    }
-    outcome.map_err(|error| Failure::run(format!("the leader is lost: {error}"), "does it run?"))
+        let log = Log::new(file, counts.clone());
+        let outcome = listener.accept().and_then(|socket| match threads {
+            1 => run_in_one(&socket, log),
+            _ => run_in_two(socket, log),
+        });
+        outcome
+            .map_err(|error| Failure::run(format!("the leader is lost: {error}"), "does it run?"))
+    })
 }
 
 fn run_in_one(socket: &Socket, mut log: Log) -> io::Result<()> {

@@ -200,7 +200,7 @@ impl Leader {
 /// A descriptor that is readable after it was written to.
 fn new_bell() -> io::Result<File> {
     #[expect(unsafe_code, reason = "std has no eventfd")]
-    // SAFETY: a fresh descriptor that nobody else owns, checked to be one.
+    // SAFETY: the descriptor is new, has no other owner, and is checked.
     unsafe {
         let fd = libc::eventfd(0, libc::EFD_CLOEXEC);
         if fd < 0 {

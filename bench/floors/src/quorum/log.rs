@@ -69,7 +69,7 @@ pub(super) enum Next {
 /// The positions that decide a commit, as the leader's two threads tell them to each other.
 ///
 /// Each thread stores its own position before it loads the other's, so at least one of them sees
-/// both, and a sync that decides nothing wakes nobody.
+/// both, and a sync that decides nothing wakes no thread.
 #[derive(Default)]
 pub(super) struct Positions {
     own: AtomicU64,

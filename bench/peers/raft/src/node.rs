@@ -1,7 +1,6 @@
 //! A node: its file, its groups, its links; and the leader's start of the other two.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use contract::{
-    Address, Children, Counts, Failure, Flags, Outcome, Serve, ZeroedFile, announce,
-    end_with_input_after, end_with_signal_after,
+    Address, Counts, Failure, Flags, Outcome, Serve, ZeroedFile, own_program, run_node,
 };
 use openraft::{BasicNode, Config, SnapshotPolicy};
 use tokio::net::TcpListener;
@@ -48,18 +46,8 @@ pub(crate) fn serve(mut flags: Flags) -> Outcome<()> {
     let counts = Counts::take(&mut flags)?;
     flags.finish()?;
     let path = ZeroedFile::path_in(dir.as_ref());
-    let files = vec![path.clone()];
-
-    let children = Children::default();
-    let stop = {
-        let (children, counts) = (children.clone(), counts.clone());
-        move || {
-            children.stop();
-            counts.write("leader");
-        }
-    };
-    end_with_signal_after(files.clone(), stop.clone());
-    let outcome = ZeroedFile::create(path, file_mib << 20).and_then(|file| {
+    run_node("leader", vec![path.clone()], &counts, |children, ready| {
+        let file = ZeroedFile::create(path, file_mib << 20)?;
         let mut addresses = Vec::new();
         for _ in 0..FOLLOWERS {
             let id = LEADER + 1 + addresses.len() as u64;
@@ -78,17 +66,10 @@ pub(crate) fn serve(mut flags: Flags) -> Outcome<()> {
             let listener = TcpListener::bind(listen).await.map_err(|error| {
                 Failure::run(format!("cannot listen at {listen}: {error}"), "take port 0")
             })?;
-            end_with_input_after(files.clone(), stop.clone());
-            announce(&listener.local_addr().map_err(failed)?)?;
+            ready(&listener.local_addr().map_err(failed)?)?;
             node.lead(listener, blocks_max).await
         })
-    });
-    children.park_if_stopping();
-    stop();
-    for file in &files {
-        let _ = std::fs::remove_file(file);
-    }
-    outcome
+    })
 }
 
 /// Serves as a follower of the leader that knows its address, until the parent goes.
@@ -100,15 +81,13 @@ pub(crate) fn follow(mut flags: Flags) -> Outcome<()> {
     let counts = Counts::take(&mut flags)?;
     flags.finish()?;
     let path = ZeroedFile::path_in(&dir);
-    let files = vec![path.clone()];
-    let first = |counts: Counts| move || counts.write("follower");
-    end_with_signal_after(files.clone(), first(counts.clone()));
-    let file = ZeroedFile::create(path, file_mib << 20)?;
-    runtime()?.block_on(async {
-        let node = Node::start(id, count, file, counts.clone(), Duration::ZERO).await?;
-        end_with_input_after(files, first(counts));
-        announce(&node.address)?;
-        std::future::pending().await
+    run_node("follower", vec![path.clone()], &counts, |_, ready| {
+        let file = ZeroedFile::create(path, file_mib << 20)?;
+        runtime()?.block_on(async {
+            let node = Node::start(id, count, file, counts.clone(), Duration::ZERO).await?;
+            ready(&node.address)?;
+            std::future::pending().await
+        })
     })
 }
 
@@ -216,10 +195,6 @@ fn runtime() -> Outcome<tokio::runtime::Runtime> {
         .enable_all()
         .build()
         .map_err(failed)
-}
-
-fn own_program() -> Outcome<PathBuf> {
-    env::current_exe().map_err(failed)
 }
 
 fn failed(error: io::Error) -> Failure {

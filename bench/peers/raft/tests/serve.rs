@@ -5,64 +5,24 @@
     reason = "a cluster that cannot be started fails the test"
 )]
 
+#[path = "../../../floors/tests/cluster/mod.rs"]
+mod cluster;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use contract::{Header, monotonic_ns};
+use contract::Header;
 
-/// A leader with a directory of its own.
-struct Cluster {
-    leader: Child,
-    address: String,
-    dir: PathBuf,
-}
+use cluster::{Cluster, kill_leader, wait_until_gone};
 
-impl Cluster {
-    fn start(name: &str, flags: &[&str]) -> Cluster {
-        let dir = std::env::temp_dir().join(format!("raft-floor-{name}-{}", std::process::id()));
-        fs::create_dir(&dir).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raft-floor"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--file-mib", "1"]);
-        command.arg("--dir").arg(&dir).args(flags);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut leader = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(leader.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let address = line.trim().strip_prefix("READY ").unwrap().to_owned();
-        Cluster {
-            leader,
-            address,
-            dir,
-        }
-    }
-
-    /// Process ids of the followers.
-    fn followers(&self) -> Vec<u32> {
-        let pid = self.leader.id();
-        let mut followers = Vec::new();
-        for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
-            let children = fs::read_to_string(task.unwrap().path().join("children")).unwrap();
-            let pids = children.split_whitespace();
-            followers.extend(pids.map(|pid| pid.parse::<u32>().unwrap()));
-        }
-        followers
-    }
-
-    fn wait(mut self) -> Output {
-        drop(self.leader.stdin.take());
-        let output = self.leader.wait_with_output().unwrap();
-        let left = fs::read_dir(&self.dir).unwrap().count();
-        fs::remove_dir_all(&self.dir).unwrap();
-        assert_eq!(left, 0, "files were left");
-        output
-    }
+fn start(name: &str, flags: &[&str]) -> Cluster {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_raft-floor"));
+    command.arg("serve").args(flags);
+    Cluster::start(&format!("raft-floor-{name}"), command)
 }
 
 /// Sends `count` frames of many sizes, `in_flight` at a time, and checks every echo.
@@ -90,21 +50,10 @@ fn load(address: &str, count: u64, in_flight: u64) {
     }
 }
 
-fn wait_until_gone(pids: &[u32]) {
-    let end_ns = monotonic_ns() + 10_000_000_000;
-    while pids
-        .iter()
-        .any(|pid| Path::new(&format!("/proc/{pid}")).exists())
-    {
-        assert!(monotonic_ns() < end_ns, "a follower outlives its leader");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn every_message_is_echoed_in_order_over_one_group_and_four() {
     for groups in ["1", "4"] {
-        let cluster = Cluster::start(&format!("load-{groups}"), &["--groups", groups]);
+        let cluster = start(&format!("load-{groups}"), &["--groups", groups]);
         let followers = cluster.followers();
         assert_eq!(followers.len(), 2);
         thread::scope(|scope| {
@@ -123,7 +72,7 @@ fn every_message_is_echoed_in_order_over_one_group_and_four() {
 #[test]
 fn a_stopped_follower_delays_nothing_and_catches_up() {
     let counts = std::env::temp_dir().join(format!("raft-floor-counts-{}", std::process::id()));
-    let cluster = Cluster::start("stopped", &["--counts", counts.to_str().unwrap()]);
+    let cluster = start("stopped", &["--counts", counts.to_str().unwrap()]);
     let stopped = cluster.followers()[0].to_string();
     let signal = |name: &str| Command::new("kill").args([name, &stopped]).status();
     assert!(signal("-STOP").unwrap().success());
@@ -148,10 +97,5 @@ fn a_stopped_follower_delays_nothing_and_catches_up() {
 
 #[test]
 fn followers_end_with_a_leader_that_is_killed() {
-    let mut cluster = Cluster::start("killed", &[]);
-    let followers = cluster.followers();
-    cluster.leader.kill().unwrap();
-    cluster.leader.wait().unwrap();
-    wait_until_gone(&followers);
-    fs::remove_dir_all(&cluster.dir).unwrap();
+    kill_leader(start("killed", &[]));
 }
