@@ -140,7 +140,6 @@ impl From<StorageError> for ErrorAnswer {
             | StorageError::Conflict { .. }
             | StorageError::QueueFull
             | StorageError::DiskFull
-            | StorageError::Moved
             | StorageError::Failed { .. }
             | StorageError::Unreadable { .. } => answer,
         }

@@ -37,9 +37,9 @@ pub enum Follow {
 /// The followers to wake after a commit.
 #[derive(Debug)]
 pub(crate) enum WakeScope {
-    /// None: nothing was committed, or nobody follows.
-    Nobody,
-    /// Those of the streams with records in these bodies of blocks.
+    /// None: nothing was committed, or there are no followers.
+    Empty,
+    /// The followers of the streams with records in these bodies of blocks.
     StreamsIn(Vec<Bytes>),
     /// All, because not all bodies are in memory.
     All,
@@ -96,7 +96,7 @@ impl Followers {
     /// Wakes the followers that a commit has touched.
     pub(crate) fn wake_scope(&self, scope: WakeScope) {
         match scope {
-            WakeScope::Nobody => {}
+            WakeScope::Empty => {}
             WakeScope::StreamsIn(bodies) => bodies.iter().for_each(|body| self.wake_in(body)),
             WakeScope::All => self.wake_all(),
         }

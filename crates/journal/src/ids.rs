@@ -13,8 +13,8 @@ pub struct StreamId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(pub u64);
 
-/// One node's uninterrupted leadership of one shard: a number from 1 that the process never uses
-/// again for that shard. 0 means "no reign".
+/// An uninterrupted leadership of one node over one shard: a number from 1 that the process never
+/// uses again for that shard. 0 means "no reign".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reign(pub u32);
 

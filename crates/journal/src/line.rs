@@ -341,7 +341,7 @@ impl Line {
             }
             state.commit_known(|trim| self.shared.note_trim(id, trim));
             match shard.touched_after(&state, before) {
-                WakeScope::Nobody => {}
+                WakeScope::Empty => {}
                 touched => self.touched.push((id, touched)),
             }
             self.advanced.push((id, shard.advance(&state)));

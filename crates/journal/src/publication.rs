@@ -502,8 +502,8 @@ mod tests {
         let nothing = publication.status(ticket(1, 0), COMMITTED);
         assert_eq!(nothing, Status::Durable, "nothing had to be written");
         publication.end_reign(Index(9));
-        let nobody = publication.status(ticket(0, 9), COMMITTED);
-        assert_eq!(nobody, Status::Cut, "it was made without a reign");
+        let unled = publication.status(ticket(0, 9), COMMITTED);
+        assert_eq!(unled, Status::Cut, "it was made without a reign");
     }
 
     #[test]

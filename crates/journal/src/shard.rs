@@ -126,7 +126,7 @@ impl Shard {
     /// holds the lock of the state: a follower that registers later finds the blocks itself.
     pub(crate) fn touched_after(&self, state: &State, before: Index) -> WakeScope {
         if self.followers.is_empty() || state.committed == before {
-            return WakeScope::Nobody;
+            return WakeScope::Empty;
         }
         let bodies = state.committed_after(before);
         bodies.map_or(WakeScope::All, WakeScope::StreamsIn)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use conversation_service::Conversations;
 use conversation_service::feed::{BatchLimit, Partition, Partitions, Row};
 use parking_lot::Mutex;
+use store::namespace_of;
 use topic_service::{EventFeed, EventLimit, EventPartition, EventRecord};
 
 /// Encodes conversation events as records of topics.
@@ -53,15 +54,12 @@ impl ConversationEvents {
 
 /// Returns the number of the topic that begins with a partition. Partitions of format 1 have their
 /// own number: the first one of a namespace is known for ever. The others of a namespace have the
-/// same number, in whatever order they are found.
+/// same number, in any order in which they are found.
 fn topic_number(partition: &Partition) -> u64 {
     const NAMESPACE_BIT: u64 = 1 << 63;
     match partition.is_carried_over {
         true => partition.number,
-        false => {
-            let namespace = partition.name.rsplit_once('/').map_or("", |(it, _)| it);
-            model::fnv1a_64(namespace.bytes()) | NAMESPACE_BIT
-        }
+        false => model::fnv1a_64(namespace_of(&partition.name).bytes()) | NAMESPACE_BIT,
     }
 }
 

@@ -11,9 +11,10 @@
 //! that leaves the shard's number as the remainder of the division by the shard count. No two shards
 //! create streams with the same number, because their remainders differ. No new stream has the number
 //! of a stream of format 1, because the upgrade enters the highest of those numbers, as unused, into
-//! every shard; a number counts even if only its records have survived a crash, and not its name. So a number identifies a stream in the whole journal, and numbers that clients or
-//! derived data have stay valid. The shard count never changes. Within a shard, numbers rise in the
-//! order of creation; across shards they do not.
+//! every shard; a number counts even if only its records have survived a crash, and not its name. So
+//! a number identifies a stream in the whole journal, and numbers that clients or derived data have
+//! stay valid. The shard count never changes. Within a shard, numbers rise in the order of creation;
+//! across shards they do not.
 
 pub(crate) mod entry;
 pub(crate) mod load;
@@ -100,7 +101,7 @@ pub(crate) fn shard_of(name: &str, shard_count: u16) -> ShardId {
 }
 
 /// Returns `org/namespace` of `org/namespace/x`.
-pub(crate) fn namespace_of(name: &str) -> &str {
+pub fn namespace_of(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(namespace, _)| namespace)
 }
 

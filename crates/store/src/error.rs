@@ -69,9 +69,6 @@ pub enum StorageError {
     /// Too many operations wait for a thread that may read from the disk.
     #[error(transparent)]
     Overloaded(#[from] Overloaded),
-    /// Another node leads the shard of the name.
-    #[error("another node leads what this is stored in; nothing was stored")]
-    Moved,
     /// The operation is not acknowledged: it may or may not be stored, or another node leads.
     #[error(transparent)]
     NotDurable(#[from] NotDurable),
@@ -90,7 +87,7 @@ impl StorageError {
             AppendError::Conflict { next, .. } => Self::Conflict { next },
             AppendError::Full => Self::QueueFull,
             AppendError::DiskFull => Self::DiskFull,
-            AppendError::Moved => Self::Moved,
+            AppendError::Moved => NotDurable::Moved.into(),
             AppendError::Failed => Self::Failed {
                 reason: match journal.health() {
                     Health::Failed { reason } => Some(reason),
@@ -109,7 +106,6 @@ impl StorageError {
             Self::QueueFull | Self::DiskFull | Self::Failed { .. } => ErrorCode::Unavailable,
             Self::Unreadable { .. } => ErrorCode::Internal,
             Self::Overloaded(Overloaded) => ErrorCode::Busy,
-            Self::Moved => ErrorCode::Moved,
             Self::NotDurable(error) => error.code(),
         }
     }

@@ -19,7 +19,7 @@ mod store;
 mod stream;
 mod streams;
 
-pub use directory::{DIRECTORY, Kind, Location, Malformed, NamedStream};
+pub use directory::{DIRECTORY, Kind, Location, Malformed, NamedStream, namespace_of};
 pub use error::{FollowError, OpenError, StorageError, StreamError, StreamsError};
 pub use follow::StreamFollower;
 pub use health::{Health, StorageEvent, StorageState, StorageView, StorageWatch, SyncTimesView};

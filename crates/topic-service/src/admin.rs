@@ -312,18 +312,9 @@ impl Topics {
 
 /// Returns the last ticket of each shard: it becomes durable after the shard's other ones.
 fn newest_by_shard(mut tickets: Vec<Ticket>) -> Vec<Ticket> {
-    tickets.sort_unstable();
-    let (mut newest, mut rest) = (Vec::new(), tickets.into_iter().rev());
-    newest.extend(rest.next());
-    for ticket in rest {
-        if newest
-            .last()
-            .is_some_and(|it: &Ticket| it.shard != ticket.shard)
-        {
-            newest.push(ticket);
-        }
-    }
-    newest
+    tickets.sort_unstable_by(|one, other| other.cmp(one));
+    tickets.dedup_by_key(|it| it.shard);
+    tickets
 }
 
 impl State {

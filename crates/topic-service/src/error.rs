@@ -25,7 +25,7 @@ pub enum Storage {
         reason: String,
     },
     /// NOT_LEADER_OR_FOLLOWER or NOT_COORDINATOR: another node leads the partition or group.
-    #[error("another node leads what this is stored in; nothing was stored")]
+    #[error("{}", NotDurable::Moved)]
     Moved,
     /// MESSAGE_TOO_LARGE: the entry does not fit into the journal.
     #[error("{size} bytes are more than the {limit} that fit into the journal")]

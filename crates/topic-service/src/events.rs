@@ -1,9 +1,9 @@
 //! Conversation events as read-only topics, one per namespace.
 //!
 //! `org.namespace.conversations` has one partition per shard of the journal; the offsets of a
-//! partition are those of the shard's events ([`EventFeed`]). There
-//! is no second copy: batches are built from events when they are read. An event that was deleted
-//! keeps its offset and has no record, as after compaction.
+//! partition are those of the shard's events ([`EventFeed`]). There is no second copy: batches are built from
+//! events when they are read. An event that was deleted keeps its offset and has no record, as after
+//! compaction.
 //!
 //! The encoding of an event is not known here.
 
@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
+use store::namespace_of;
 use topics::{Config, NAME_LENGTH_MAX, Topic as About, TopicId};
 
 use crate::event_partitions::{EventFeed, EventPartition, Events};
@@ -64,21 +65,13 @@ fn topic_name(namespace: &str) -> String {
     format!("{namespace}{SUFFIX}")
 }
 
-/// Returns `org/namespace` of a partition.
-fn namespace_of(partition: &EventPartition) -> &str {
-    partition
-        .name
-        .rsplit_once('/')
-        .map_or("", |(namespace, _)| namespace)
-}
-
 impl AssignedTopics {
     /// Returns whether namespaces of newly found partitions map to the same topic name, which has no
     /// owner yet. The order of the partitions decides then.
     fn has_conflict(&self, found: &[EventPartition]) -> bool {
         let mut owners: HashMap<String, &str> = HashMap::new();
         found.iter().any(|partition| {
-            let namespace = namespace_of(partition);
+            let namespace = namespace_of(&partition.name);
             let name = topic_name(namespace);
             !self.by_name.contains_key(&name)
                 && *owners.entry(name).or_insert(namespace) != namespace

@@ -6,7 +6,7 @@ use ::conversations::record::{self, EventRef, EventTag, MessageView, StateChange
 use ::conversations::{Conversation, Lifecycle, State};
 use journal::{ReadError, ReadLimit, StreamId};
 use parking_lot::Mutex;
-use store::{Kind, Location, NameCursor, Store};
+use store::{Kind, Location, NameCursor, Store, namespace_of};
 
 use super::options::Labels;
 use super::source::{Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source};
@@ -197,7 +197,7 @@ impl Source for Journaled<'_> {
             }
         });
         Ok(Some(ConversationFacts {
-            namespace: namespace(&name).to_owned(),
+            namespace: namespace_of(&name).to_owned(),
             base: state.base,
             created_ms: state.created_ms,
             ttl_ms: state.settings.ttl_ms,
@@ -259,9 +259,4 @@ impl Source for Journaled<'_> {
         }
         Ok(())
     }
-}
-
-/// Returns `org/namespace` of `org/namespace/x`.
-pub(super) fn namespace(name: &str) -> &str {
-    name.rsplit_once('/').map_or("", |(namespace, _)| namespace)
 }

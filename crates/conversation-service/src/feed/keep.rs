@@ -5,6 +5,7 @@ use conversations::record::MessageView;
 use model::Name;
 use store::{Kind, Location};
 
+use crate::events::event_partition;
 use crate::{ConversationError, Conversations};
 
 /// Limits of the archived messages that stay on the disk; `None` is unlimited. The newest message
@@ -42,8 +43,7 @@ impl Conversations {
         let Some((start, end)) = self.surplus(location, keep)? else {
             return Ok(0);
         };
-        let namespace = name.rsplit_once('/').map_or("", |(it, _)| it);
-        let events = format!("{namespace}/{}", location.shard.0);
+        let events = event_partition(&name, location.shard);
         let Some(events) = self.store.find(Kind::Events, &events) else {
             return Ok(0);
         };

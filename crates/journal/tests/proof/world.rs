@@ -397,10 +397,12 @@ impl World {
         let shard = ShardId(number as u16);
         self.journal().end_reign(shard);
         self.note_end_of_reign(number, self.journal().shard_end(shard).index);
-        let refused =
-            self.journal()
-                .lock(shard, self.now_ms)
-                .append(StreamId(0), None, 0, b"nobody leads");
+        let refused = self.journal().lock(shard, self.now_ms).append(
+            StreamId(0),
+            None,
+            0,
+            b"without a reign",
+        );
         let expected = [
             AppendError::Moved,
             AppendError::Failed,

@@ -124,8 +124,7 @@ impl Directory {
         }
     }
 
-    /// Makes an entry known by its name, if it has one. The entries before it in `indexes` must be
-    /// known.
+    /// Makes an entry known by its name, if it has one.
     fn name(&mut self, at: EntryIndex) {
         let (kind, name) = self.shards[at.shard].get(at.index);
         if kind == Kind::Void {

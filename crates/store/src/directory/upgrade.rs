@@ -3,10 +3,11 @@
 //!
 //! Each shard's entries are copied to its own stream 0, with their numbers, followed by an unused
 //! number: the highest of all shards (see [`super`], *Numbers*), whether it has a name or only
-//! records, whose name a crash has lost. In shard 0 they follow the old records in the same stream. When all of them are durable, the old records are trimmed. The trim is
-//! the marker: as long as stream 0 of shard 0 begins with a record of format 1, the old directory
-//! counts, and a start continues the copy where the last one ended. No stream is created before the
-//! upgrade is complete, so a shard's copy is always a beginning of its entries.
+//! records, whose name a crash has lost. In shard 0 they follow the old records in the same stream.
+//! When all of them are durable, the old records are trimmed. The trim is the marker: as long as
+//! stream 0 of shard 0 begins with a record of format 1, the old directory counts, and a start
+//! continues the copy where the last one ended. No stream is created before the upgrade is complete,
+//! so a shard's copy is always a beginning of its entries.
 
 use journal::{AppendError, Guard, Journal, ShardId, StreamId, Ticket};
 use platform::NotDurable;
