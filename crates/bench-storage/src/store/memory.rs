@@ -18,15 +18,17 @@ pub(super) struct MemoryRecorder {
 }
 
 impl MemoryRecorder {
-    /// Starts to record the memory of a process.
+    /// Records a first point of a process's memory.
     pub(super) fn of(pid: u32) -> Self {
-        Self {
+        let mut recorder = Self {
             pid,
             started_ns: now_ns(),
             points: Vec::new(),
             stride: 1,
             calls: 0,
-        }
+        };
+        recorder.sample();
+        recorder
     }
 
     /// Records a point; call it at regular intervals.
@@ -69,7 +71,6 @@ mod tests {
     #[test]
     fn a_long_run_has_fewer_points_in_order() {
         let mut course = MemoryRecorder::of(std::process::id());
-        course.sample();
         assert!(course.points[0].rss_bytes > 0);
         for at_ms in 1..10_000 {
             course.record(MemoryPoint {
