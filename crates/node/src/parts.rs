@@ -6,7 +6,7 @@ use conversation_service::archive::Archive;
 use conversation_service::{Assemble, ConversationError};
 use journal::{Journal, SyncTimes};
 use messaging::{Limits, Names, mailboxes};
-use platform::{Inline, Offload, Ports};
+use platform::{Inline, Membership, Offload, Ports};
 use quota::Limit;
 use quota_service::SharedStore;
 use webhooks::WebhookParts;
@@ -72,6 +72,8 @@ impl Default for StoreOptions {
 pub struct StorageParts {
     /// The journal.
     pub journal: Arc<Journal>,
+    /// The cluster to which the node belongs; `None` for a node alone.
+    pub membership: Option<Arc<dyn Membership>>,
     /// The options of mailboxes, names and conversations.
     pub options: StoreOptions,
     /// The durations of syncs, for monitoring.
@@ -119,6 +121,7 @@ impl StorageParts {
     pub fn new(journal: Arc<Journal>) -> Self {
         Self {
             journal,
+            membership: None,
             options: StoreOptions::default(),
             sync_times: None,
             topics: topic_service::Options::default(),

@@ -1,7 +1,7 @@
 //! The platform: what every service of the node needs and no service owns.
 //!
-//! Time, randomness, small files and background work are ports, so that a simulation can replace
-//! them. [`Pending`] is an outcome that is known later, [`Durable`] a wait for the disk. A
+//! Time, randomness, small files, background work and the cluster's [`Membership`] are ports, so that
+//! a simulation can replace them. [`Pending`] is an outcome that is known later, [`Durable`] a wait for the disk. A
 //! [`Platform`] holds the ports and the counters of one node; services share it by `Arc`.
 //!
 //! This crate knows the journal's tickets. It does not know streams by name, clients, sockets or any
@@ -14,6 +14,7 @@ mod counters;
 mod disk;
 mod durable;
 mod later;
+mod membership;
 mod offload;
 mod owner;
 mod pending;
@@ -28,6 +29,7 @@ pub use counters::{Counter, Counters, Tally};
 pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
 pub use durable::{Durable, NotDurable};
 pub use later::Later;
+pub use membership::{Alone, CALL_SIZE_MAX, CallError, CallFuture, Member, Membership, ShardRole};
 pub use offload::{Inline, Offload, Overloaded, Work};
 pub use owner::{ForeignOwner, check_owner};
 pub use pending::Pending;

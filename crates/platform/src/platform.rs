@@ -10,6 +10,7 @@ use crate::bell::Bell;
 use crate::clock::Ports;
 use crate::counters::Counters;
 use crate::later::Later;
+use crate::membership::Membership;
 use crate::offload::{Offload, Overloaded, Work};
 use crate::pending::Pending;
 
@@ -19,6 +20,8 @@ pub struct Platform {
     pub ports: Ports,
     /// The counters.
     pub counters: Counters,
+    /// The nodes of the cluster, and the leaders of the shards.
+    pub membership: Arc<dyn Membership>,
     /// The wall clock by which records expire.
     expiry_clock: Mutex<WallClock>,
     /// The executor of work that may wait for the disk.
@@ -29,10 +32,11 @@ pub struct Platform {
 
 impl Platform {
     /// Creates a platform whose counters are 0 and that asks for no sweep.
-    pub fn new(ports: Ports, offload: Arc<dyn Offload>) -> Self {
+    pub fn new(ports: Ports, offload: Arc<dyn Offload>, membership: Arc<dyn Membership>) -> Self {
         Self {
             ports,
             counters: Counters::default(),
+            membership,
             expiry_clock: Mutex::default(),
             offload,
             sweep_needed: Bell::default(),

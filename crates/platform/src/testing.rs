@@ -8,6 +8,7 @@ use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line, OpenError};
 
 use crate::clock::{Clock, Entropy, Ports};
+use crate::membership::Alone;
 use crate::offload::Inline;
 use crate::platform::Platform;
 
@@ -69,7 +70,11 @@ pub fn ports(clock: Arc<dyn Clock>, first: u64) -> Ports {
 
 /// Returns a platform with that clock, numbers from 0 on, and work that runs inline.
 pub fn platform(clock: Arc<dyn Clock>) -> Arc<Platform> {
-    Arc::new(Platform::new(ports(clock, 0), Arc::new(Inline)))
+    Arc::new(Platform::new(
+        ports(clock, 0),
+        Arc::new(Inline),
+        Arc::new(Alone::new(1)),
+    ))
 }
 
 /// Opens a journal on a simulated disk. `starts` distinguishes the starts of a node.

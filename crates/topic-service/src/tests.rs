@@ -28,7 +28,7 @@ use journal::disk::SimulatedDisk;
 use journal::disk::simulated::Fate;
 use journal::{Background, Line};
 use platform::testing::{journal_on, ports};
-use platform::{Clock, Inline, NotDurable, Pending, Platform};
+use platform::{Alone, Clock, Inline, NotDurable, Pending, Platform};
 use recordbatch::{Batch, Builder, Producer as BatchProducer, Rejected, Template};
 use store::{Health, Store};
 use topics::groups::{
@@ -93,7 +93,8 @@ impl World {
     fn start(disk: SimulatedDisk, clock: Arc<ManualClock>, starts: u64, options: Options) -> Self {
         let (journal, line, background) = journal_on(&disk, starts).unwrap();
         let ports = ports(clock.clone(), starts);
-        let platform = Arc::new(Platform::new(ports, Arc::new(Inline)));
+        let membership = Arc::new(Alone::new(journal.id()));
+        let platform = Arc::new(Platform::new(ports, Arc::new(Inline), membership));
         let store = Arc::new(Store::open(journal, 1_000_000, 0).unwrap());
         let health = Health::new(platform.clone(), store.clone(), None);
         let topics = Topics::open(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conversation_service::Conversations;
 use journal::AppendError;
 use messaging::Messaging;
-use platform::Platform;
+use platform::{Alone, Membership, Platform};
 use quota_service::{QuotaService, QuotaStreams};
 use store::{Health, Kind, Store, Streams};
 use topic_service::{EventFeed, Topics};
@@ -49,7 +49,12 @@ impl Node {
             sockets,
             storage,
         } = parts;
-        let platform = Arc::new(Platform::new(ports, offload));
+        let membership = storage.as_ref().and_then(|it| it.membership.clone());
+        let membership = membership.unwrap_or_else(|| {
+            let journal_id = storage.as_ref().map_or(0, |it| it.journal.id());
+            Arc::new(Alone::new(journal_id)) as Arc<dyn Membership>
+        });
+        let platform = Arc::new(Platform::new(ports, offload, membership));
         let now_ms = platform.unix_ms();
         let names_max = storage
             .as_ref()
