@@ -18,6 +18,9 @@
 //! covers all bytes after it. It is seeded with the journal's id and the segment's epoch, so that
 //! stale bytes of a recycled file, or a file of another journal, never pass as a valid block. For a
 //! block of kind [`BlockKind::Lost`] it covers the header only.
+//!
+//! The body of a block that is an [entry](BlockKind::is_entry) consists of records. That of a vote
+//! has 1 to 15 bytes that only the caller understands; the term is the vote's, and the index is 0.
 
 use std::fmt;
 
@@ -43,33 +46,37 @@ const COVERED_FROM: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
     /// Records of a shard.
-    Records,
+    Records = 1,
     /// Only a hint; belongs to no shard.
-    Idle,
+    Idle = 2,
     /// Voids the shard's blocks from this index on.
-    Cut,
+    Cut = 3,
     /// Replaces a range of lost bytes after an operator accepted the loss; its body is meaningless.
-    Lost,
+    Lost = 4,
+    /// A vote of the shard; has no index.
+    Vote = 5,
+    /// The members of the shard's replication group: one record.
+    Members = 6,
+    /// Nothing: a leader appends it at the beginning of its term.
+    Blank = 7,
 }
 
 impl BlockKind {
-    fn number(self) -> u8 {
-        match self {
-            BlockKind::Records => 1,
-            BlockKind::Idle => 2,
-            BlockKind::Cut => 3,
-            BlockKind::Lost => 4,
-        }
+    /// Returns true if blocks of this kind have an index: they are the entries of a shard's log.
+    pub fn is_entry(self) -> bool {
+        matches!(self, Self::Records | Self::Members | Self::Blank)
     }
 
-    fn from_number(number: u8) -> Option<Self> {
-        match number {
-            1 => Some(BlockKind::Records),
-            2 => Some(BlockKind::Idle),
-            3 => Some(BlockKind::Cut),
-            4 => Some(BlockKind::Lost),
-            _ => None,
-        }
+    /// Returns the number of the kind in a block's header.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the kind with this number, if there is one.
+    pub fn from_number(number: u8) -> Option<Self> {
+        use BlockKind::{Blank, Cut, Idle, Lost, Members, Records, Vote};
+        let all = [Records, Idle, Cut, Lost, Vote, Members, Blank];
+        all.into_iter().find(|kind| kind.number() == number)
     }
 }
 
@@ -125,7 +132,25 @@ impl BlockHeader {
     /// Writes the header with its CRC in front of the body. `block` must begin with
     /// [`BLOCK_HEADER_SIZE`] bytes of room. The length is that of `block`.
     pub fn seal(&self, block: &mut [u8], seed: Seed) {
-        let header = &mut block[..BLOCK_HEADER_SIZE];
+        self.put(&mut block[..BLOCK_HEADER_SIZE]);
+        let crc = checksum(self.kind, block, seed);
+        block[4..8].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Returns the header with its CRC, for a body that is elsewhere. The length is that of both.
+    pub fn sealed(&self, body: &[u8], seed: Seed) -> [u8; BLOCK_HEADER_SIZE] {
+        let mut header = [0; BLOCK_HEADER_SIZE];
+        self.put(&mut header);
+        let crc = match self.kind {
+            BlockKind::Lost => checksum(self.kind, &header, seed),
+            _ => crc32c::crc32c_append(checksum(self.kind, &header, seed), body),
+        };
+        header[4..8].copy_from_slice(&crc.to_le_bytes());
+        header
+    }
+
+    /// Writes all fields but the CRC.
+    fn put(&self, header: &mut [u8]) {
         header[0..4].copy_from_slice(&BLOCK_MAGIC);
         header[8] = FORMAT_VERSION;
         header[9] = self.kind.number();
@@ -139,8 +164,6 @@ impl BlockHeader {
         header[48..56].copy_from_slice(&self.term.to_le_bytes());
         header[56..64].copy_from_slice(&self.index.0.to_le_bytes());
         header[64..72].copy_from_slice(&self.time_ms.to_le_bytes());
-        let crc = checksum(self.kind, block, seed);
-        block[4..8].copy_from_slice(&crc.to_le_bytes());
     }
 
     /// Parses the header at the front of `bytes`; returns `None` if they do not look like a block.
@@ -183,7 +206,7 @@ pub fn aligned(length: u64) -> u64 {
 fn checksum(kind: BlockKind, block: &[u8], seed: Seed) -> u32 {
     let covered = match kind {
         BlockKind::Lost => &block[COVERED_FROM..BLOCK_HEADER_SIZE],
-        BlockKind::Records | BlockKind::Idle | BlockKind::Cut => &block[COVERED_FROM..],
+        _ => &block[COVERED_FROM..],
     };
     crc32c::crc32c_append(seed.0, covered)
 }
@@ -235,6 +258,16 @@ mod tests {
         let (header, mut block) = sealed(BlockKind::Lost, b"body");
         block[BLOCK_HEADER_SIZE] ^= 1;
         assert!(header.is_whole(&block, Seed::new(SEED.0, SEED.1)));
+    }
+
+    #[test]
+    fn header_is_the_same_if_the_body_is_elsewhere() {
+        for kind in (1..=7).filter_map(BlockKind::from_number) {
+            let (header, block) = sealed(kind, b"body");
+            let elsewhere = header.sealed(b"body", Seed::new(SEED.0, SEED.1));
+            assert_eq!(elsewhere, block[..BLOCK_HEADER_SIZE], "{kind:?}");
+            assert_eq!(BlockKind::from_number(kind.number()), Some(kind));
+        }
     }
 
     proptest! {

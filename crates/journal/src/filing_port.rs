@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::extent::ExtentSet;
 use crate::filing::{self, Cut, SealedSegment};
 use crate::manifest::Manifest;
+use crate::segment::Segment;
 use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::sync::Ordering;
@@ -27,7 +28,12 @@ impl filing::Line for Shared {
             is_inherited: segment.header.sequence < segments.first_own,
         };
         let is_published = sealed.end <= segments.durable;
+        let may_be_held = segments.may_hold(segment, self.limits.hold);
         drop(segments);
+        let is_purged = |shard: &Shard| shard.state.lock().is_purged_before(sealed.end);
+        if may_be_held && !self.shards.iter().all(is_purged) {
+            return None;
+        }
         let is_settled = |shard: &Shard| shard.state.lock().is_settled_before(sealed.end);
         if !is_published || !self.shards.iter().all(is_settled) {
             return None;
@@ -38,7 +44,13 @@ impl filing::Line for Shared {
     }
 
     fn sealed_count(&self) -> usize {
-        self.segments.lock().open.len().saturating_sub(1)
+        let segments = self.segments.lock();
+        let sealed = segments.open.len().saturating_sub(1);
+        let is_held = |it: &&Segment| segments.may_hold(it, self.limits.hold);
+        match self.limits.hold {
+            0 => sealed,
+            _ => sealed - segments.open.iter().take(sealed).filter(is_held).count(),
+        }
     }
 
     fn active_size(&self) -> u64 {
@@ -60,11 +72,12 @@ impl filing::Line for Shared {
     }
 
     fn seal(&self) -> Position {
-        let segments = self.segments.lock();
+        let mut segments = self.segments.lock();
         let end = segments
             .open
             .back()
             .map_or(segments.durable, |last| last.header.limit());
+        segments.released = end;
         drop(segments);
         self.seal_wanted.store(true, Ordering::SeqCst);
         self.doorbell.signal();
@@ -75,7 +88,7 @@ impl filing::Line for Shared {
         for (shard, filed) in self.shards.iter().zip(&manifest.shards) {
             let mut state = shard.state.lock();
             state.extents = extents.clone();
-            let is_news = state.tail.file(filed.index);
+            let is_news = state.file(filed.index);
             drop(state);
             if is_news {
                 drop_runs(shard, filed.index);

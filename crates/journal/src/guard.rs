@@ -3,11 +3,11 @@
 use parking_lot::MutexGuard;
 
 use crate::block::BLOCK_HEADER_SIZE;
-use crate::publication::Ticket;
 use crate::record::{RECORD_HEADER_SIZE, RecordKind};
 use crate::shard::{Shard, State};
 use crate::shared::Shared;
 use crate::sync::Ordering;
+use crate::ticket::Ticket;
 use crate::{Index, ShardId, StreamId};
 
 /// The lock of a shard. Everything that is appended, trimmed and erased under one guard becomes
@@ -24,21 +24,24 @@ pub struct Guard<'a> {
     is_for_room: bool,
 }
 
-/// Wakes the line's thread when the guard is dropped, if anything was appended.
+/// Wakes the line's thread, or the task that proposes blocks, when the guard is dropped, if anything
+/// was appended.
 #[derive(Debug)]
 struct Bell<'a> {
     shared: &'a Shared,
     shard: ShardId,
     /// Time of the wake-up.
-    wake: WakeLine,
+    wake: Wake,
+    /// The block is proposed to a consensus before the line gets it.
+    is_proposed: bool,
     written: usize,
     /// Bytes that are counted as queued and not appended yet.
     reserved: usize,
 }
 
-/// The moment at which a guard wakes the line's thread.
+/// The moment of a guard's wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WakeLine {
+enum Wake {
     /// The drop of the guard.
     OnDrop,
     /// The end of the guard's round.
@@ -77,7 +80,7 @@ pub enum AppendError {
     /// This node does not lead the shard.
     #[error("another node leads the shard")]
     Moved,
-    /// The write queue is full.
+    /// The write queue is full, or too many bytes of the shard are not committed.
     #[error("too many bytes wait for the disk")]
     Full,
     /// The disk has no space for filing. Trims, erases and appends that free space are accepted.
@@ -90,25 +93,27 @@ pub enum AppendError {
 
 impl<'a> Guard<'a> {
     pub(crate) fn new(shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
-        Guard::with_wake(WakeLine::OnDrop, shared, shard, now_ms)
+        Guard::with_wake(Wake::OnDrop, shared, shard, now_ms)
     }
 
     /// Locks a shard for a round. The line is woken when the round ends.
     pub(crate) fn in_round(shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
-        Guard::with_wake(WakeLine::AtRoundEnd, shared, shard, now_ms)
+        Guard::with_wake(Wake::AtRoundEnd, shared, shard, now_ms)
     }
 
-    fn with_wake(wake: WakeLine, shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
+    fn with_wake(wake: Wake, shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
+        let state = shard.state.lock();
         Guard {
             shared,
-            state: shard.state.lock(),
             bell: Bell {
                 shared,
                 shard: shard.id,
                 wake,
+                is_proposed: state.is_proposed(),
                 written: 0,
                 reserved: 0,
             },
+            state,
             now_ms,
             is_for_room: false,
         }
@@ -265,6 +270,9 @@ impl<'a> Guard<'a> {
         if queued_bytes.load(Ordering::Relaxed) + size as u64 > self.shared.limits.queue {
             return Err(AppendError::Full);
         }
+        if self.state.uncommitted_bytes() + size as u64 > self.shared.limits.uncommitted {
+            return Err(AppendError::Full);
+        }
         let limit = self.shared.limits.block;
         let used = self.state.building_size().max(BLOCK_HEADER_SIZE) + self.bell.reserved;
         let is_first = self.bell.written + self.bell.reserved == 0;
@@ -297,10 +305,13 @@ impl Drop for Bell<'_> {
             let queued_bytes = &self.shared.queued_bytes;
             queued_bytes.fetch_sub(self.reserved as u64, Ordering::Relaxed);
         }
-        match self.wake {
+        let (doorbell, proposals) = (&self.shared.doorbell, &self.shared.proposals);
+        match (self.wake, self.is_proposed) {
             _ if self.written == 0 => {}
-            WakeLine::OnDrop => self.shared.doorbell.ring(self.shard),
-            WakeLine::AtRoundEnd => self.shared.doorbell.mark(self.shard),
+            (Wake::OnDrop, false) => doorbell.ring(self.shard),
+            (Wake::AtRoundEnd, false) => doorbell.mark(self.shard),
+            (Wake::OnDrop, true) => proposals.ring(self.shard),
+            (Wake::AtRoundEnd, true) => proposals.mark(self.shard),
         }
     }
 }

@@ -7,14 +7,14 @@ use crate::extent::ExtentError;
 use crate::followers::{Follow, Following};
 use crate::guard::Guard;
 use crate::health::{Health, HealthChanges};
-use crate::publication::{Stage, Status, Ticket};
 use crate::read::{self, Read, ReadError, ReadLimit};
 use crate::round::Round;
 use crate::segment::ShardEnd;
-use crate::shard::{Shard, State};
+use crate::shard::{BlockOrder, Shard, State};
 use crate::shared::Shared;
 use crate::sync::Ordering;
 use crate::threads::Threads;
+use crate::ticket::{Stage, Status, Ticket};
 use crate::{Commit, Index, Position, Reign, ShardId, StreamId};
 
 /// Bytes that a block has for its header and a few small records besides the largest one.
@@ -65,9 +65,6 @@ pub enum CutError {
         /// The last committed block.
         committed: Index,
     },
-    /// A block of the shard waits for the disk; wait for its ticket first.
-    #[error("a block of the shard is not on disk yet")]
-    Pending,
     /// The journal has failed.
     #[error("the journal has failed")]
     Failed,
@@ -141,14 +138,25 @@ impl Journal {
         publication.notify(ticket, stage, waker)
     }
 
-    /// Wakes `waker` once when the next block of a shard is written, which frees room for appends.
-    /// Returns false, and does not store the waker, if no block waits for the disk.
+    /// Wakes `waker` when there may be room for appends to a shard: when its next block is written,
+    /// and, if too many bytes are not committed, when its next block is committed. Returns false, and
+    /// does not store the waker, if no block frees room.
     pub fn notify_room(&self, shard: ShardId, waker: &Waker) -> bool {
         let target = self.shard(shard);
-        let end = target.state.lock().end().index;
-        let next = Index(target.publication.last(Stage::Written).0 + 1);
-        let notify = || target.publication.notify_written(next, waker);
-        next <= end && notify() == Status::Pending
+        let (end, is_uncommitted) = {
+            let state = target.state.lock();
+            let block_max = (self.shared.limits.record + BESIDE) as u64;
+            let bytes_max = self.shared.limits.uncommitted;
+            let is_uncommitted = state.uncommitted_bytes() + block_max > bytes_max;
+            (state.end().index, is_uncommitted)
+        };
+        let notify = |stage| {
+            let next = Index(target.publication.last(stage).0 + 1);
+            let notify = || target.publication.notify_block(next, stage, waker);
+            next <= end && notify() == Status::Pending
+        };
+        let is_unwritten = notify(Stage::Written);
+        is_uncommitted && notify(Stage::Committed) || is_unwritten
     }
 
     /// Sleeps until the ticket's block is committed or will never be.
@@ -304,29 +312,34 @@ impl Journal {
         Ok(filed.unwrap_or(in_line).max(start))
     }
 
-    /// Begins a reign over a shard: from now on it accepts appends, and its blocks have this term.
-    /// Ends the current reign first, if there is one.
+    /// Begins a reign over a shard: from now on it accepts appends, and its blocks have this term,
+    /// which must not be lower than that of the shard's last block. Ends the current reign first, if
+    /// there is one.
     pub fn begin_reign(&self, shard: ShardId, term: u64) -> Reign {
+        self.begin_reign_in(BlockOrder::Alone, shard, term)
+    }
+
+    pub(crate) fn begin_reign_in(&self, order: BlockOrder, shard: ShardId, term: u64) -> Reign {
         let target = self.shard(shard);
         let mut state = target.state.lock();
         self.end_reign_of(target, &mut state);
-        let reign = state.begin_reign(term);
+        let reign = state.begin_reign(term, order);
         target.publication.begin_reign(reign);
         drop(state);
         target.wake_decided();
         reign
     }
 
-    /// Ends the current reign over a shard, if there is one. Blocks that the line has not taken are
-    /// dropped, and their tickets are [`Status::Moved`]. The others stay pending until they are
-    /// committed or cut.
+    /// Ends the current reign over a shard, if there is one. Blocks that were not taken, by the line
+    /// or by [`Journal::append_decided`], are dropped, and their tickets are [`Status::Moved`]. The
+    /// others stay pending until they are committed or cut.
     pub fn end_reign(&self, shard: ShardId) {
         let target = self.shard(shard);
         self.end_reign_of(target, &mut target.state.lock());
         target.wake_decided();
     }
 
-    fn end_reign_of(&self, target: &Shard, state: &mut State) {
+    pub(crate) fn end_reign_of(&self, target: &Shard, state: &mut State) {
         if let Some((taken, dropped_bytes)) = state.end_reign() {
             let queued_bytes = &self.shared.queued_bytes;
             queued_bytes.fetch_sub(dropped_bytes, Ordering::Relaxed);
@@ -360,21 +373,21 @@ impl Journal {
         target.followers.wake_scope(touched);
     }
 
-    /// Voids a shard's blocks from `index` on, and appends a block that says so. A follower does
-    /// this if its tail differs from the leader's. Ends the current reign, if there is one.
+    /// Voids a shard's blocks from `index` on, on disk or not, and appends a block that says so. A
+    /// follower does this if its tail differs from the leader's. Ends the current reign, if there is
+    /// one.
     pub fn cut(&self, shard: ShardId, index: Index) -> Result<(), CutError> {
         if self.shared.health.is_failed() {
             return Err(CutError::Failed);
         }
         let target = self.shard(shard);
         let mut state = target.state.lock();
-        if index <= state.committed() {
-            let committed = state.committed();
+        let committed = state.last_commit_known();
+        if index <= committed {
             return Err(CutError::Committed { committed });
         }
         self.end_reign_of(target, &mut state);
-        let is_pending = state.end().index != state.tail.last();
-        let is_cut = !is_pending && index <= state.end().index;
+        let is_cut = index <= state.end().index;
         if is_cut {
             state.cut(index);
             target.publication.cut(index);
@@ -384,10 +397,7 @@ impl Journal {
         if is_cut {
             self.shared.doorbell.ring(shard);
         }
-        match is_pending {
-            true => Err(CutError::Pending),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Returns the position before which the line is durable.
@@ -434,7 +444,7 @@ impl Journal {
         &self.shared
     }
 
-    fn shard(&self, shard: ShardId) -> &Shard {
+    pub(crate) fn shard(&self, shard: ShardId) -> &Shard {
         self.shared.shard(shard)
     }
 }

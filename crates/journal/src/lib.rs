@@ -6,6 +6,12 @@
 //! publishes how far it is durable. Sealed segments are *filed* in the background: their records
 //! move into *extents*, clustered by stream.
 //!
+//! A shard is also a replicated log, whose entries are its blocks. With [`Commit::ByCaller`], the
+//! caller runs a consensus: it begins a reign with [`Journal::begin_proposed_reign`], proposes the
+//! blocks of [`Journal::take_closed`], hands over what was decided to [`Journal::append_decided`],
+//! and reports what is committed to [`Journal::commit`]. A follower does the last two, and
+//! [`Journal::cut`] where its log differs from the leader's. Both vote by [`Journal::save_vote`].
+//!
 //! The journal knows a record's stream and offset and nothing about its payload. It knows no
 //! network, no async runtime and no clock: the caller passes the time, and files are a
 //! [`disk::Disk`]. Its two cores, the line and the filing, are driven by calls to `step`; the
@@ -29,10 +35,12 @@ mod ids;
 pub mod inspect;
 mod journal;
 mod line;
+mod log;
 pub mod manifest;
 mod measured_disk;
 mod open;
 mod options;
+mod proposals;
 mod publication;
 mod read;
 mod read_many;
@@ -50,6 +58,10 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod ticket;
+mod votes;
+mod voting;
+mod wait_word;
 mod zeros;
 
 pub use background::Background;
@@ -60,11 +72,15 @@ pub use health::{Health, HealthChanges};
 pub use ids::{Index, Position, Reign, ShardId, StreamId};
 pub use journal::{CutError, Journal, Stats, StreamState};
 pub use line::{Line, LineStep};
+pub use log::{ReadBlocksError, StalledShard};
 pub use measured_disk::{MeasuredDisk, SyncCounts, SyncTimes};
 pub use open::{OpenError, SteppedJournal};
 pub use options::{AcceptLoss, Commit, Options};
-pub use publication::{Stage, Status, Ticket};
 pub use read::{Read, ReadError, ReadLimit, Record};
 pub use read_many::Wanted;
 pub use recovery::{DamageReport, DamagedRange, LineError, LostBlocks, LostRecords, Recovery};
 pub use round::Round;
+pub use shard::{DecidedBlock, DecidedError, MEMBERS_SIZE_MAX, MEMBERS_STREAM};
+pub use ticket::{Stage, Status, Ticket};
+pub use votes::{LastVote, VOTE_SIZE_MAX, Vote, VoteError};
+pub use voting::VoteTicket;

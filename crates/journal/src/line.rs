@@ -19,11 +19,12 @@ use crate::buffer::WriteBuffer;
 use crate::followers::WakeScope;
 use crate::publication::Progress;
 use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
-use crate::shard::{BuiltBlock, WrittenBlock};
+use crate::shard::{BlockBytes, BuiltBlock, WrittenBlock};
 use crate::shared::{Counters, Shared};
 use crate::spares::Spare;
 use crate::sync::Ordering;
 use crate::tail::BlockLocation;
+use crate::votes::{LastVote, Vote};
 use crate::{Index, Position, ShardId};
 
 /// Room for a hint after every block. Without a hint, damage to the last block would look like a
@@ -59,10 +60,14 @@ pub struct Line {
     owes_hint: bool,
     /// Last block of each shard in the line.
     shard_ends: Vec<ShardEnd>,
+    /// Last vote of each shard in the line.
+    votes: Vec<LastVote>,
     /// Blocks written in this step.
     written: Vec<(ShardId, WrittenBlock)>,
     /// Shards published in this step.
     advanced: Vec<(ShardId, Progress)>,
+    /// Shards whose votes this step made durable, with the number of their votes on disk.
+    voted: Vec<(ShardId, u64)>,
     /// Blocks that this step committed, for shards that have followers.
     touched: Vec<(ShardId, WakeScope)>,
     /// Bodies in memory, oldest first, each with its size in memory.
@@ -72,13 +77,10 @@ pub struct Line {
 
 impl Line {
     /// Continues in a segment that holds no block.
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        epochs: Epochs,
-        active: Segment,
-        shard_ends: Vec<ShardEnd>,
-    ) -> Line {
+    pub(crate) fn new(shared: Arc<Shared>, epochs: Epochs, active: Segment) -> Line {
         let end = active.header.first();
+        let shard_ends = active.header.shards.clone();
+        let votes = active.header.votes.clone();
         let mut line = Line {
             shared,
             epochs,
@@ -89,8 +91,10 @@ impl Line {
             durable: end,
             owes_hint: false,
             shard_ends,
+            votes,
             written: Vec::new(),
             advanced: Vec::new(),
+            voted: Vec::new(),
             touched: Vec::new(),
             cached: VecDeque::new(),
             cached_bytes: 0,
@@ -135,7 +139,7 @@ impl Line {
 
     fn write_queue(&mut self) -> io::Result<LineStep> {
         while let Some(built) = self.queue.front() {
-            let size = aligned(built.bytes.len() as u64);
+            let size = aligned(built.bytes.size() as u64);
             if !self.has_room(size) {
                 match self.roll()? {
                     LineStep::Starved => break,
@@ -177,11 +181,11 @@ impl Line {
         }
     }
 
-    fn write(&mut self, mut built: BuiltBlock) -> io::Result<()> {
+    fn write(&mut self, built: BuiltBlock) -> io::Result<()> {
         let header = BlockHeader {
             kind: built.kind,
             shard: built.shard,
-            length: built.bytes.len() as u32,
+            length: built.bytes.size() as u32,
             position: self.end,
             epoch: self.active.header.epoch,
             hint: self.durable,
@@ -190,34 +194,61 @@ impl Line {
             index: built.index,
             time_ms: built.time_ms,
         };
-        self.put(&header, &mut built.bytes)?;
-        let end = &mut self.shard_ends[usize::from(built.shard.0)];
-        end.term = built.term;
-        end.index = match built.kind {
-            BlockKind::Cut => Index(built.index.0 - 1),
-            _ => built.index,
-        };
-        if built.kind == BlockKind::Cut {
-            let position = header.position;
-            self.shared.note_cut(built.shard, built.index, position);
-        }
+        let (room, body) = self.put_bytes(&header, built.bytes)?;
+        self.note(&header, &body);
         Counters::add(&self.shared.counters.records, u64::from(built.count));
-        if built.bytes.capacity() > 2 * built.bytes.len() {
-            built.bytes.shrink_to_fit();
-        }
         let written = WrittenBlock {
             kind: built.kind,
             index: built.index,
             location: BlockLocation {
                 position: header.position,
                 length: header.length,
+                kind: header.kind,
                 time_ms: header.time_ms,
             },
-            room: built.bytes.capacity(),
-            body: Bytes::from(built.bytes).slice(BLOCK_HEADER_SIZE..),
+            room,
+            body,
         };
         self.written.push((built.shard, written));
         Ok(())
+    }
+
+    /// Adds a built block to the write buffer. Returns the bytes of memory that its body occupies,
+    /// and the body.
+    fn put_bytes(&mut self, header: &BlockHeader, bytes: BlockBytes) -> io::Result<(usize, Bytes)> {
+        match bytes {
+            BlockBytes::Owned(mut bytes) => {
+                self.put(header, &mut bytes)?;
+                if bytes.capacity() > 2 * bytes.len() {
+                    bytes.shrink_to_fit();
+                }
+                let room = bytes.capacity();
+                Ok((room, Bytes::from(bytes).slice(BLOCK_HEADER_SIZE..)))
+            }
+            BlockBytes::Shared(body) => {
+                let front = header.sealed(&body, self.active.header.seed());
+                self.put_sealed(header, [&front[..], &body[..]])?;
+                Ok((body.len(), body))
+            }
+        }
+    }
+
+    /// Updates what the next segment's header says about a shard.
+    fn note(&mut self, header: &BlockHeader, body: &[u8]) {
+        let shard = usize::from(header.shard.0);
+        let end = &mut self.shard_ends[shard];
+        match header.kind {
+            BlockKind::Vote => {
+                self.votes[shard] =
+                    Vote::new(header.term, body).map_or(LastVote::Lost, LastVote::Known);
+            }
+            BlockKind::Cut => {
+                (end.index, end.term) = (Index(header.index.0 - 1), header.term);
+                let (shard, position) = (header.shard, header.position);
+                self.shared.note_cut(shard, header.index, position);
+            }
+            _ => (end.index, end.term) = (header.index, header.term),
+        }
     }
 
     fn write_hint(&mut self) -> io::Result<LineStep> {
@@ -246,13 +277,25 @@ impl Line {
     /// Adds a block to the write buffer.
     fn put(&mut self, header: &BlockHeader, block: &mut [u8]) -> io::Result<()> {
         header.seal(block, self.active.header.seed());
+        self.put_sealed(header, [&*block])
+    }
+
+    /// Adds a sealed block, in pieces, to the write buffer.
+    fn put_sealed<const N: usize>(
+        &mut self,
+        header: &BlockHeader,
+        pieces: [&[u8]; N],
+    ) -> io::Result<()> {
         let file = &*self.active.file;
-        self.buffer.push(file, block)?;
-        let gap = header.end().0 - header.position.0 - block.len() as u64;
+        for piece in pieces {
+            self.buffer.push(file, piece)?;
+        }
+        let size = header.end().0 - header.position.0;
+        let gap = size - u64::from(header.length);
         self.buffer.push(file, &[0; 8][..gap as usize])?;
         self.end = header.end();
         Counters::add(&self.shared.counters.blocks, 1);
-        Counters::add(&self.shared.counters.bytes, block.len() as u64 + gap);
+        Counters::add(&self.shared.counters.bytes, size);
         Ok(())
     }
 
@@ -287,6 +330,7 @@ impl Line {
             epoch: self.epochs.for_segment(self.active.header.sequence + 1),
             previous_end: self.end,
             shards: self.shard_ends.clone(),
+            votes: self.votes.clone(),
         };
         self.active = segment::begin(&*self.shared.disk, spare.file, &spare.path, header)?;
         self.end = self.active.header.first();
@@ -328,7 +372,7 @@ impl Line {
         while let Some((id, mut block)) = blocks.next() {
             let shard = self.shared.shard(id);
             let mut state = shard.state.lock();
-            let before = state.committed();
+            let (before, votes_before) = (state.committed(), state.votes.written());
             loop {
                 freed += block.body.len() as u64;
                 self.cached_bytes += block.room;
@@ -345,6 +389,9 @@ impl Line {
                 touched => self.touched.push((id, touched)),
             }
             self.advanced.push((id, shard.advance(&state)));
+            if state.votes.written() > votes_before {
+                self.voted.push((id, state.votes.written()));
+            }
         }
         drop(blocks);
         self.written = written;
@@ -359,6 +406,9 @@ impl Line {
     fn wake(&mut self) {
         for (id, progress) in self.advanced.drain(..) {
             self.shared.shard(id).publication.wake(progress);
+        }
+        for (id, written) in self.voted.drain(..) {
+            self.shared.shard(id).vote_waiters.advance(written);
         }
         for (id, touched) in self.touched.drain(..) {
             self.shared.shard(id).followers.wake_scope(touched);

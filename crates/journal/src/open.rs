@@ -14,12 +14,13 @@ use crate::options::{Commit, Options};
 use crate::record::RecordKind;
 use crate::recovery::{self, LineError, Recovery, ReplayedLine};
 use crate::segment::{self, LINE_DIR, Segment, SegmentHeader, ShardEnd};
-use crate::shard::Shard;
+use crate::shard::{BlockOrder, Shard};
 use crate::shared::{Segments, Shared};
 use crate::spares::Spares;
 use crate::stream::Stream;
 use crate::sync::Mutex;
 use crate::threads::Threads;
+use crate::votes::LastVote;
 use crate::{Index, Journal, ShardId};
 
 /// A journal that cannot be opened. Nothing was changed except what every start changes.
@@ -114,7 +115,6 @@ fn open(
     if has_erased {
         erasures.inherit(active.header.base);
     }
-    let shard_ends = shards.iter().map(end_of).collect();
     let filing_options = filing::Options {
         erase_within_ms: options.erase_within_ms,
         reserve_size: options.reserve_size,
@@ -135,11 +135,13 @@ fn open(
         shards: shards.into(),
         health: Default::default(),
         doorbell: Default::default(),
+        proposals: Default::default(),
         segments: Mutex::new(Segments {
             open: segments,
             durable: active.header.first(),
             first_own: active.header.sequence,
             cuts: recovered.cuts,
+            released: Default::default(),
         }),
         spares,
         erasures,
@@ -151,7 +153,7 @@ fn open(
         is_line_closed: Default::default(),
         counters: Default::default(),
     });
-    let line = Line::new(shared.clone(), epochs, active, shard_ends);
+    let line = Line::new(shared.clone(), epochs, active);
     let background = Background::new(shared.clone(), filer);
     let recovery = Recovery {
         upgraded_from,
@@ -246,7 +248,8 @@ fn commit_known(manifest: &Manifest, shards: &[Shard], commit: Commit, erasures:
         shard.publication.start_at(written, state.committed());
         if commit == Commit::WithDurable {
             let term = state.end().term;
-            shard.publication.begin_reign(state.begin_reign(term));
+            let reign = state.begin_reign(term, BlockOrder::Alone);
+            shard.publication.begin_reign(reign);
         }
     }
 }
@@ -294,10 +297,15 @@ fn begin_segment(
         epoch: Epochs::new(options.entropy ^ manifest.journal_id).for_segment(sequence),
         previous_end,
         shards: shards.iter().map(end_of).collect(),
+        votes: shards.iter().map(vote_of).collect(),
     };
     segment::begin(disk, spare.file, &spare.path, header)
 }
 
 fn end_of(shard: &Shard) -> ShardEnd {
     shard.state.lock().end()
+}
+
+fn vote_of(shard: &Shard) -> LastVote {
+    shard.state.lock().votes.last()
 }

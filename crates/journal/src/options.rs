@@ -1,5 +1,6 @@
 //! Options for opening a journal.
 
+use crate::block::BLOCK_HEADER_SIZE;
 use crate::segment::{SEGMENT_HEADER_SIZE, SHARD_COUNT_MAX};
 
 /// Bytes per record at most, for any segment size.
@@ -23,12 +24,18 @@ pub struct Options {
     pub segment_size: u64,
     /// Bytes that may wait for the disk.
     pub queue_bytes_max: u64,
+    /// Bytes of a shard's blocks that may wait to be committed. Applies with [`Commit::ByCaller`]
+    /// only: other blocks are committed as soon as they are on disk.
+    pub uncommitted_bytes_max: u64,
     /// Bytes of blocks to hold in memory for readers.
     pub tail_bytes_max: usize,
     /// Time limit for an erase to remove its bytes from the disk, in milliseconds.
     pub erase_within_ms: u64,
     /// Bytes to reserve on the disk, for filing and trimming when it is full.
     pub reserve_size: u64,
+    /// Bytes of the line to hold for peers: up to this size, segments whose blocks were not purged
+    /// with [`Journal::purge`](crate::Journal::purge) are not filed. 0 holds nothing.
+    pub hold_size: u64,
     /// Decides which blocks are committed.
     pub commit: Commit,
     /// Opens the journal even if acknowledged data is damaged.
@@ -41,7 +48,8 @@ pub enum Commit {
     /// Written blocks are committed. The journal leads all its shards from its opening on.
     WithDurable,
     /// The caller commits blocks with [`Journal::commit`](crate::Journal::commit), and leads a shard
-    /// from [`Journal::begin_reign`](crate::Journal::begin_reign) on.
+    /// from [`Journal::begin_reign`](crate::Journal::begin_reign) or
+    /// [`Journal::begin_proposed_reign`](crate::Journal::begin_proposed_reign) on.
     ByCaller,
 }
 
@@ -59,7 +67,13 @@ pub enum AcceptLoss {
 pub(crate) struct Limits {
     pub(crate) record: usize,
     pub(crate) block: usize,
+    /// A block that another node decided.
+    pub(crate) decided: usize,
+    /// Bytes of the line to hold for peers.
+    pub(crate) hold: u64,
     pub(crate) queue: u64,
+    /// Bytes of a shard's blocks that are not committed.
+    pub(crate) uncommitted: u64,
     pub(crate) tail: usize,
 }
 
@@ -72,9 +86,11 @@ impl Default for Options {
             shard_count: 4,
             segment_size: 64 << 20,
             queue_bytes_max: 64 << 20,
+            uncommitted_bytes_max: 64 << 20,
             tail_bytes_max: 32 << 20,
             erase_within_ms: 24 * 3_600_000,
             reserve_size: 16 << 20,
+            hold_size: 0,
             commit: Commit::WithDurable,
             accept_loss: AcceptLoss::No,
         }
@@ -101,7 +117,13 @@ impl Options {
         Limits {
             record: RECORD_SIZE_MAX.min(half - 1) as usize,
             block: BLOCK_SIZE_MAX.min(half) as usize,
+            decided: (self.segment_size - SEGMENT_HEADER_SIZE) as usize - 2 * BLOCK_HEADER_SIZE,
+            hold: self.hold_size,
             queue: self.queue_bytes_max,
+            uncommitted: match self.commit {
+                Commit::WithDurable => u64::MAX,
+                Commit::ByCaller => self.uncommitted_bytes_max,
+            },
             tail: self.tail_bytes_max,
         }
     }

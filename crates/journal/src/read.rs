@@ -255,6 +255,15 @@ pub(crate) fn read_block(
     shared: &Shared,
     location: BlockLocation,
 ) -> std::io::Result<Option<Bytes>> {
+    let block = read_whole_block(shared, location)?;
+    Ok(block.map(|(_, body)| body))
+}
+
+/// Reads a block's header and body; `None` if it is not whole.
+pub(crate) fn read_whole_block(
+    shared: &Shared,
+    location: BlockLocation,
+) -> std::io::Result<Option<(BlockHeader, Bytes)>> {
     let segment = shared.segments.lock().find(location.position).cloned();
     let Some(segment) = segment else {
         return Ok(None);
@@ -262,12 +271,12 @@ pub(crate) fn read_block(
     let mut block = vec![0; location.length as usize];
     let offset = location.position.0 - segment.header.base.0;
     segment.file.read_at(&mut block, offset)?;
-    let is_it = BlockHeader::parse(&block).is_some_and(|header| {
+    let header = BlockHeader::parse(&block).filter(|header| {
         header.position == location.position
             && header.epoch == segment.header.epoch
             && header.is_whole(&block, segment.header.seed())
     });
-    Ok(is_it.then(|| Bytes::from(block).slice(BLOCK_HEADER_SIZE..)))
+    Ok(header.map(|header| (header, Bytes::from(block).slice(BLOCK_HEADER_SIZE..))))
 }
 
 fn collect_run(

@@ -1,7 +1,8 @@
 //! A group of appends that share one sync.
 //!
 //! The line takes all blocks that wait when it wakes up. If the first append of a group woke it,
-//! that append would get a sync of its own and the others would wait for the next. A caller that
+//! that append would get a sync of its own and the others would wait for the next. The same holds
+//! for a block that is proposed to a consensus. A caller that
 //! knows the extent of a group appends in a `Round`: the line is woken when the round ends.
 
 use std::sync::Arc;
@@ -31,5 +32,6 @@ impl Round {
 impl Drop for Round {
     fn drop(&mut self) {
         self.shared.doorbell.wake_if_rung();
+        self.shared.proposals.wake_if_rung();
     }
 }

@@ -10,6 +10,7 @@
 //!   48 | epoch u64                           |   random, never used twice
 //!   56 | previous_end u64                    |   where the segment before it ends
 //!   64 | per shard: last index u64, term u64 |   before this segment
+//! 1088 | per shard: last vote                |   before this segment: term u64, size u8, 15 bytes
 //! 4096 | blocks ...                          |
 //! ```
 //!
@@ -17,6 +18,8 @@
 //! gets a header. The header is durable before the file gets its name, and the previous segment is
 //! synced before that. So *the existence of a segment proves that the previous one is whole up to
 //! `previous_end`*.
+//!
+//! The size of a vote is 0 if the shard has never voted, and 255 if the last vote is lost.
 
 mod scan;
 
@@ -28,6 +31,7 @@ pub use scan::{BlockView, Scan};
 use crate::block::{FORMAT_VERSION, Seed};
 use crate::disk::{Disk, File};
 use crate::record::{u16_at, u32_at, u64_at};
+use crate::votes::{LastVote, SLOT_SIZE};
 use crate::{Index, Position};
 
 /// Size of a segment's header.
@@ -42,6 +46,7 @@ pub const SHARD_COUNT_MAX: u16 = 64;
 const MAGIC: [u8; 4] = *b"TLSG";
 const SHARDS_AT: usize = 64;
 const SHARD_SIZE: usize = 16;
+const VOTES_AT: usize = SHARDS_AT + SHARD_COUNT_MAX as usize * SHARD_SIZE;
 
 /// Last block of a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +74,8 @@ pub struct SegmentHeader {
     pub previous_end: Position,
     /// Each shard's last block before the segment.
     pub shards: Vec<ShardEnd>,
+    /// Each shard's last vote before the segment.
+    pub votes: Vec<LastVote>,
 }
 
 /// Reasons to refuse a file as a segment.
@@ -150,6 +157,10 @@ impl SegmentHeader {
             place[0..8].copy_from_slice(&shard.index.0.to_le_bytes());
             place[8..16].copy_from_slice(&shard.term.to_le_bytes());
         }
+        let slots = bytes[VOTES_AT..].chunks_exact_mut(SLOT_SIZE);
+        for (slot, vote) in slots.zip(&self.votes) {
+            vote.encode(slot);
+        }
         let crc = crc32c::crc32c(&bytes[8..]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -174,7 +185,11 @@ impl SegmentHeader {
         if !is_whole || bytes[8] != FORMAT_VERSION || count > SHARD_COUNT_MAX {
             return Err(damaged());
         }
+        let slots = bytes[VOTES_AT..].chunks_exact(SLOT_SIZE);
+        let votes = slots.take(usize::from(count)).map(LastVote::decode);
+        let votes: Option<Vec<LastVote>> = votes.collect();
         Ok(SegmentHeader {
+            votes: votes.ok_or_else(damaged)?,
             journal_id: u64_at(bytes, 16),
             sequence: u64_at(bytes, 24),
             base: Position(u64_at(bytes, 32)),

@@ -8,6 +8,7 @@ use crate::doorbell::Doorbell;
 use crate::filing::{Cut, Erasures, Totals};
 use crate::health::HealthCell;
 use crate::options::{Commit, Limits};
+use crate::proposals::Proposals;
 use crate::record::RecordKind;
 use crate::segment::Segment;
 use crate::shard::{Shard, Trim};
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) shards: Box<[Shard]>,
     pub(crate) health: HealthCell,
     pub(crate) doorbell: Doorbell,
+    /// Rung when a shard has a block to propose.
+    pub(crate) proposals: Proposals,
     pub(crate) segments: Mutex<Segments>,
     pub(crate) spares: Arc<Spares>,
     pub(crate) erasures: Arc<Erasures>,
@@ -72,6 +75,8 @@ pub(crate) struct Segments {
     pub(crate) first_own: u64,
     /// Cuts in the unfiled part of the line.
     pub(crate) cuts: Vec<Cut>,
+    /// Nothing before this position is held for peers: an erase or a backup waits until it is filed.
+    pub(crate) released: Position,
 }
 
 impl Segments {
@@ -86,6 +91,13 @@ impl Segments {
             .zip(ends.chain([self.durable]))
             .map(size_of)
             .sum()
+    }
+
+    /// Returns true if a sealed segment is within the last `hold` bytes of the line, and so is held
+    /// for peers until its blocks are purged.
+    pub(crate) fn may_hold(&self, segment: &Segment, hold: u64) -> bool {
+        let begin = segment.header.base;
+        begin >= self.released && self.durable.0.saturating_sub(begin.0) <= hold
     }
 
     /// Returns the segment that contains a position.
@@ -132,6 +144,7 @@ impl Shared {
         self.health.fail(reason);
         for shard in &self.shards {
             shard.publication.fail();
+            shard.vote_waiters.fail();
             shard.followers.wake_all();
         }
         self.doorbell.signal();

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use crate::block::BlockKind;
 use crate::{Index, Position};
 
 /// Position of a durable block in the line.
@@ -12,6 +13,7 @@ pub(crate) struct BlockLocation {
     pub(crate) position: Position,
     /// Bytes of header and body.
     pub(crate) length: u32,
+    pub(crate) kind: BlockKind,
     pub(crate) time_ms: u64,
 }
 
@@ -122,6 +124,7 @@ mod tests {
             let location = BlockLocation {
                 position: Position(index * 100),
                 length: 80,
+                kind: BlockKind::Records,
                 time_ms: index,
             };
             tail.push(location, Bytes::from(vec![index as u8]));

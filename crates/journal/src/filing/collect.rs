@@ -83,14 +83,16 @@ impl SortedSegment {
         let mut scan = Scan::at_once(&sealed.segment, sealed.end);
         while let Some(block) = scan.next_block()? {
             match block.header.kind {
-                BlockKind::Records => sorted.add(&block, sealed)?,
+                BlockKind::Records | BlockKind::Members | BlockKind::Blank => {
+                    sorted.add(&block, sealed)?;
+                }
                 BlockKind::Cut => cuts.push(Cut {
                     shard: block.header.shard,
                     index: block.header.index,
                     position: block.header.position,
                 }),
                 BlockKind::Lost => sorted.has_lost = true,
-                BlockKind::Idle => {}
+                BlockKind::Idle | BlockKind::Vote => {}
             }
         }
         if scan.position() != sealed.end {

@@ -102,6 +102,7 @@ impl TestLine {
             epoch: 1000 + state.sequence,
             previous_end: Position(state.base),
             shards: vec![ShardEnd::default(); usize::from(SHARDS)],
+            votes: vec![],
         };
         let blocks = std::mem::take(&mut state.blocks);
         let segment = segment::begin(&*self.disk, spare.file, &spare.path, header.clone()).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Damage, MissingRecords};
-use crate::{Index, Position, ShardId, StreamId};
+use crate::{Index, LastVote, Position, ShardId, StreamId};
 
 /// Result of an inspection.
 #[derive(Debug, Default)]
@@ -85,6 +85,8 @@ pub struct LineView {
     pub torn_bytes: u64,
     /// Index of each shard's last block.
     pub shard_ends: Vec<Index>,
+    /// Each shard's last vote.
+    pub votes: Vec<LastVote>,
     /// Bytes whose loss was accepted.
     pub lost_bytes: u64,
 }

@@ -11,7 +11,7 @@ use crate::filing::Cut;
 use crate::manifest::Manifest;
 use crate::record::{self, RecordKind};
 use crate::segment::{self, BlockView, Scan, Segment, SegmentHeader};
-use crate::{Index, Position};
+use crate::{Index, LastVote, Position, Vote};
 
 /// Bytes of a damaged range that are searched for claims.
 const CLAIMS_SIZE_MAX: u64 = 1 << 20;
@@ -79,7 +79,7 @@ pub(super) fn replay(plan: &Plan, table: &mut Table, read: &mut dyn FnMut(u64)) 
         let mut scan = Scan::new(segment, *end);
         loop {
             while let Some(block) = scan.next_block()? {
-                if block.header.kind != BlockKind::Records || is_void(&plan.cuts, &block.header) {
+                if !block.header.kind.is_entry() || is_void(&plan.cuts, &block.header) {
                     continue;
                 }
                 for (_, record) in record::records(block.body).map_while(Result::ok) {
@@ -188,6 +188,7 @@ impl Survey {
         }
         self.limit = Some(header.limit());
         self.view.durable = self.view.durable.max(header.first());
+        self.view.votes.clone_from(&header.votes);
         for (number, expected) in header.shards.iter().enumerate() {
             let Some(end) = self.view.shard_ends.get(number).copied() else {
                 break;
@@ -222,7 +223,10 @@ impl Survey {
         match header.kind {
             BlockKind::Idle => {}
             BlockKind::Lost => self.view.lost_bytes += u64::from(header.length),
-            BlockKind::Records => self.records(segment, view, block),
+            BlockKind::Records | BlockKind::Members | BlockKind::Blank => {
+                self.records(segment, view, block);
+            }
+            BlockKind::Vote => self.vote(segment, block),
             BlockKind::Cut => {
                 self.seen_cuts.push(Cut {
                     shard: header.shard,
@@ -233,6 +237,18 @@ impl Survey {
                     *end = Index(header.index.0.saturating_sub(1));
                 }
             }
+        }
+    }
+
+    fn vote(&mut self, segment: &Segment, block: &BlockView<'_>) {
+        let header = &block.header;
+        let vote = Vote::new(header.term, block.body).map(LastVote::Known);
+        match self.view.votes.get_mut(usize::from(header.shard.0)) {
+            None => self.contradiction(segment, header.position, "its shard is unknown"),
+            Some(last) => *last = vote.unwrap_or(LastVote::Lost),
+        }
+        if vote.is_none() {
+            self.contradiction(segment, header.position, "the vote is malformed");
         }
     }
 

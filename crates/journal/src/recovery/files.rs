@@ -15,6 +15,7 @@ use crate::disk::{Disk, File};
 use crate::line::Epochs;
 use crate::manifest::Manifest;
 use crate::segment::{self, SEGMENT_HEADER_SIZE, Scan, Segment, SegmentError, SegmentHeader};
+use crate::votes::LastVote;
 
 /// Path of the replacement of a missing segment while it is made; a later start removes it.
 const RESTORED: &str = "line/spare-0.new";
@@ -248,6 +249,7 @@ impl HeaderlessSegment {
             epoch: epochs.for_segment(self.sequence),
             previous_end: base,
             shards: Vec::new(),
+            votes: vec![LastVote::Lost; manifest.shards.len()],
         };
         if size <= SEGMENT_HEADER_SIZE || !size.is_multiple_of(SEGMENT_HEADER_SIZE) {
             let path = segment::path(self.sequence);

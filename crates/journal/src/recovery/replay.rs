@@ -10,12 +10,12 @@ use super::{DamagedRange, LineError, Recovery, contradiction, io_error};
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::filing::Cut;
 use crate::manifest::Manifest;
-use crate::record::{self, RecordKind};
 use crate::segment::{
     self, BlockView, SEGMENT_HEADER_SIZE, Scan, Segment, SegmentHeader, ShardEnd,
 };
-use crate::shard::{Shard, State};
+use crate::shard::{DecidedError, Shard, State};
 use crate::tail::BlockLocation;
+use crate::votes::{LastVote, Vote};
 use crate::{Index, Position, ShardId};
 
 /// Returns true if the end of the whole blocks was durable, so that later data may have been
@@ -85,9 +85,13 @@ impl<'a> Replay<'a> {
             };
         }
         match place {
-            0 => self.begin_line(&found.header),
-            _ => self.begin_segment(&found.header),
+            0 => self.begin_line(&found.header)?,
+            _ => self.begin_segment(&found.header)?,
         }
+        for (shard, vote) in self.shards.iter().zip(&found.header.votes) {
+            shard.state.lock().votes.restore(*vote);
+        }
+        Ok(())
     }
 
     /// Replays a segment's blocks and returns their end.
@@ -220,11 +224,32 @@ impl<'a> Replay<'a> {
         match header.kind {
             BlockKind::Idle => Ok(()),
             BlockKind::Lost => {
-                self.has_gaps = true;
+                self.note_gap();
                 Ok(())
             }
-            BlockKind::Records => self.records(segment, block),
+            BlockKind::Records | BlockKind::Members | BlockKind::Blank => {
+                self.entry(segment, block)
+            }
             BlockKind::Cut => self.cut(segment, header),
+            BlockKind::Vote => self.vote(segment, block),
+        }
+    }
+
+    fn vote(&mut self, segment: &Segment, block: &BlockView<'_>) -> Result<(), LineError> {
+        let header = &block.header;
+        let shard = self.shard(segment, header)?;
+        let malformed = || contradiction(&segment.header, header.position, "a vote is malformed");
+        let vote = Vote::new(header.term, block.body).ok_or_else(malformed)?;
+        shard.state.lock().votes.restore(LastVote::Known(vote));
+        Ok(())
+    }
+
+    /// Notes that a part of the line is missing: later blocks may not continue earlier ones, and the
+    /// last vote of any shard may have been in it.
+    fn note_gap(&mut self) {
+        self.has_gaps = true;
+        for shard in self.shards {
+            shard.state.lock().votes.restore(LastVote::Lost);
         }
     }
 
@@ -258,7 +283,7 @@ impl<'a> Replay<'a> {
         });
     }
 
-    fn records(&mut self, segment: &Segment, block: &BlockView<'_>) -> Result<(), LineError> {
+    fn entry(&mut self, segment: &Segment, block: &BlockView<'_>) -> Result<(), LineError> {
         let header = &block.header;
         let shard = self.shard(segment, header)?;
         let mut state = shard.state.lock();
@@ -275,58 +300,50 @@ impl<'a> Replay<'a> {
             }
             self.void_from(&mut state, header);
         }
-        self.check_offsets(segment, block, shard, &state)?;
+        self.check(segment, block, &state)?;
         let location = BlockLocation {
             position: header.position,
             length: header.length,
+            kind: header.kind,
             time_ms: header.time_ms,
         };
         state.replay(header.index, header.term, location, block.body);
         Ok(())
     }
 
-    /// Checks that records continue their streams. A gap is allowed after damage, and in blocks
-    /// that are void or follow void ones.
-    fn check_offsets(
+    /// Checks a block by the rules for decided blocks. A gap in offsets, and a lower term, are
+    /// allowed after damage, and in blocks that are void or follow void ones.
+    fn check(
         &mut self,
         segment: &Segment,
         block: &BlockView<'_>,
-        shard: &Shard,
         state: &State,
     ) -> Result<(), LineError> {
-        let position = block.header.position;
-        let may_leave_gap = self.has_gaps || self.void.iter().any(|(void, _)| *void == shard.id);
-        let mut count = 0;
-        let mut nexts = std::collections::BTreeMap::new();
-        for parsed in record::records(block.body) {
-            let (_, record) = parsed
-                .map_err(|_| contradiction(&segment.header, position, "a record is malformed"))?;
-            count += 1;
-            if record.kind != RecordKind::Data {
-                continue;
-            }
-            let next = nexts
-                .entry(record.stream)
-                .or_insert_with(|| state.streams.get(&record.stream).map_or(0, |one| one.next));
-            if record.offset < *next || (record.offset > *next && !may_leave_gap) {
-                let what = "a record's offset is not its stream's next";
-                return Err(contradiction(&segment.header, position, what));
-            }
-            if record.offset > *next {
-                let (index, stream) = (block.header.index, record.stream);
-                self.gaps.note(shard.id, index, stream, *next);
-                if !self.recovery.lost.is_empty() {
-                    let lost = &mut self.recovery.lost;
-                    lost.add_records(shard.id, stream, *next, record.offset - 1);
+        let (header, shard) = (&block.header, block.header.shard);
+        let may_leave_gap = self.has_gaps || self.void.iter().any(|(void, _)| *void == shard);
+        let (gaps, lost) = (&mut self.gaps, &mut self.recovery.lost);
+        let checked = state.check_records(header.kind, header.index, block.body, |gap| {
+            if may_leave_gap {
+                gaps.note(shard, header.index, gap.stream, gap.next);
+                if !lost.is_empty() {
+                    lost.add_records(shard, gap.stream, gap.next, gap.offset - 1);
                 }
             }
-            *next = record.offset + 1;
-        }
-        if count != block.header.count {
-            let what = "the number of records differs from the block's header";
-            return Err(contradiction(&segment.header, position, what));
-        }
-        Ok(())
+            may_leave_gap
+        });
+        let checked = checked.and_then(|count| match may_leave_gap {
+            true => Ok(count),
+            false => state.check_term(header.index, header.term).map(|()| count),
+        });
+        let what = match checked {
+            Ok(count) if count == header.count => return Ok(()),
+            Ok(_) => "the number of records differs from the block's header",
+            Err(DecidedError::Record(_)) => "a record is malformed",
+            Err(DecidedError::Offset { .. }) => "a record's offset is not its stream's next",
+            Err(DecidedError::Term { .. }) => "the block's term is lower than the one before it",
+            Err(_) => "the body does not belong to the block's kind",
+        };
+        Err(contradiction(&segment.header, header.position, what))
     }
 
     /// Skips missing blocks of the shard up to `last`.
@@ -372,7 +389,7 @@ impl<'a> Replay<'a> {
             position,
             length,
         });
-        self.has_gaps = true;
+        self.note_gap();
     }
 
     /// Writes a block over every range whose loss was accepted, so that the line is whole again.
@@ -409,7 +426,7 @@ fn learn_shards(segment: &Segment, shards: &mut [ShardEnd]) -> io::Result<()> {
     let mut scan = Scan::new(segment, segment.header.limit());
     while let Some(block) = scan.next_block()? {
         let header = &block.header;
-        let is_told = matches!(header.kind, BlockKind::Records | BlockKind::Cut);
+        let is_told = header.kind.is_entry() || header.kind == BlockKind::Cut;
         let of_shard = left
             .get_mut(usize::from(header.shard.0))
             .filter(|_| is_told);

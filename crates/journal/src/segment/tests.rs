@@ -3,7 +3,7 @@ use parking_lot::Mutex;
 use super::*;
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::record::{self, RecordKind, RecordView};
-use crate::{ShardId, StreamId};
+use crate::{DecidedBlock, ShardId, StreamId, Vote};
 
 const JOURNAL: u64 = 0x0123_4567_89AB_CDEF;
 const SIZE: u64 = 16 << 10;
@@ -68,6 +68,7 @@ fn header() -> SegmentHeader {
                 term: 2,
             },
         ],
+        votes: vec![LastVote::Never; 2],
     }
 }
 
@@ -235,4 +236,53 @@ fn version_1_is_read_and_written_unchanged() {
     let used = (ends[3].0 - SIZE) as usize;
     assert_eq!(&bytes[..used], fixture);
     assert!(bytes[used..].iter().all(|&byte| byte == 0));
+}
+
+/// Like the fixture of segments, this one was written once by an encoder of its own.
+#[test]
+fn votes_members_and_blank_blocks_are_read_and_written_unchanged() {
+    let fixture: &[u8] = include_bytes!("../../tests/fixtures/v1/entries.bin");
+    let header = SegmentHeader {
+        votes: vec![
+            LastVote::Known(Vote::new(7, &[1, 0, 0, 0, 1]).unwrap()),
+            LastVote::Lost,
+        ],
+        ..header()
+    };
+    let mut bytes = header.encode();
+    let mut position = header.first();
+    let members = DecidedBlock::members(8, Index(10), 1_700_000_000_000, 3, b"members");
+    for (kind, term, index, count, body) in [
+        (BlockKind::Vote, 8, 0, 0, &[2, 0, 0, 0, 0][..]),
+        (BlockKind::Members, 8, 10, 1, &members.body[..]),
+        (BlockKind::Blank, 9, 11, 0, b""),
+    ] {
+        let block = BlockHeader {
+            kind,
+            shard: ShardId(1),
+            length: (BLOCK_HEADER_SIZE + body.len()) as u32,
+            position,
+            epoch: header.epoch,
+            hint: header.first(),
+            count,
+            term,
+            index: Index(index),
+            time_ms: 1_700_000_000_000,
+        };
+        bytes.extend(block.sealed(body, header.seed()));
+        bytes.extend(body);
+        position = block.end();
+        bytes.resize((position.0 - header.base.0) as usize, 0);
+    }
+    assert_eq!(bytes, fixture);
+
+    let mut file = fixture.to_vec();
+    file.resize(SIZE as usize, 0);
+    let file = Arc::new(Memory(Mutex::new(file)));
+    let segment = Segment::read(file, 2, JOURNAL).unwrap();
+    assert_eq!(*segment.header, header);
+    let mut scan = Scan::new(&segment, segment.header.limit());
+    let kinds = [BlockKind::Vote, BlockKind::Members, BlockKind::Blank];
+    assert_eq!(scan_all(&mut scan), kinds);
+    assert_eq!(scan.position(), position);
 }

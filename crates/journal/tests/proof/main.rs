@@ -11,4 +11,5 @@ mod damage;
 mod erasure;
 mod faults;
 mod model;
+mod replication;
 mod world;

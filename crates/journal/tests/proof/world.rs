@@ -178,7 +178,8 @@ impl World {
             }
             self.committed[number] = end.0;
             if self.shape.commit == Commit::ByCaller {
-                opened.journal.begin_reign(id, 1);
+                let term = opened.journal.shard_end(id).term + 1;
+                opened.journal.begin_reign(id, term);
             }
         }
         self.running = Some(opened);
@@ -358,9 +359,9 @@ impl World {
                 assert_eq!((written, committed), (void, void), "{ticket:?}");
                 continue;
             }
-            if written == Status::Durable {
+            if written == Status::Durable && expected.reached.is_none() {
                 shards[usize::from(ticket.shard.0)].acked(ticket.index.0);
-                expected.reached = expected.reached.or(Some(Stage::Written));
+                expected.reached = Some(Stage::Written);
             }
             if committed == Status::Durable {
                 assert_eq!(written, Status::Durable, "committed blocks are written");
@@ -449,24 +450,16 @@ impl World {
         let shard = ShardId(number as u16);
         let last = self.journal().shard_end(shard).index.0;
         let index = self.rng.u64(self.committed[number]..=last) + 1;
-        let written = self.journal().last(shard, Stage::Written);
-        let cut = self.journal().cut(shard, Index(index));
-        if cut == Err(CutError::Failed) {
-            assert!(self.is_disturbed);
-            return;
-        }
-        // A cut that is done found every taken block on disk.
-        let taken = match cut {
-            Ok(()) => written,
-            Err(_) => self.journal().shard_end(shard).index,
-        };
-        self.note_end_of_reign(number, taken);
-        match cut {
+        // Ended first, so that it is known which blocks the line has taken.
+        self.journal().end_reign(shard);
+        self.note_end_of_reign(number, self.journal().shard_end(shard).index);
+        match self.journal().cut(shard, Index(index)) {
             Ok(()) if index <= self.shards[number].last() => {
                 self.shards[number].cut(index);
                 self.note_void(number, Index(index), Status::Cut);
             }
-            Ok(()) | Err(CutError::Pending) => {}
+            Ok(()) => {}
+            Err(CutError::Failed) if self.is_disturbed => {}
             Err(error) => panic!("{error}"),
         }
         self.begin_reign(shard);

@@ -16,9 +16,15 @@
 mod doorbell;
 #[path = "../../src/followers.rs"]
 mod follow;
+#[path = "../../src/proposals.rs"]
+mod proposals;
 #[path = "../../src/publication.rs"]
 mod publication;
 mod sync;
+#[path = "../../src/ticket.rs"]
+mod ticket;
+#[path = "../../src/wait_word.rs"]
+mod wait_word;
 
 use std::sync::{Arc, PoisonError};
 use std::task::{Wake, Waker};
@@ -30,7 +36,9 @@ use shuttle::thread;
 
 use self::doorbell::Doorbell;
 use self::follow::{Follow, Followers, WakeScope};
-use self::publication::{Publication, Stage, Status, Ticket};
+use self::proposals::Proposals;
+use self::publication::Publication;
+use self::ticket::{Stage, Status, Ticket};
 
 /// Schedules to try per check.
 const SCHEDULES: usize = 400;
@@ -39,7 +47,7 @@ const SCHEDULES: usize = 400;
 const DEPTH: usize = 3;
 
 fn main() {
-    let checks: [(&str, fn()); 8] = [
+    let checks: [(&str, fn()); 9] = [
         ("a_thread_that_waits_is_woken", threads_that_wait),
         ("a_waker_is_woken_once", wakers),
         ("a_failure_wakes_everybody", failure),
@@ -48,6 +56,7 @@ fn main() {
         ("one_registration_lasts_until_the_outcome", registrations),
         ("a_follower_sees_or_is_woken", followers),
         ("the_line_hears_every_ring", rings),
+        ("a_proposer_sees_every_block", proposer),
     ];
     for (name, check) in checks {
         shuttle::check_random(check, SCHEDULES);
@@ -344,6 +353,45 @@ fn rings() {
         }
         if rung == 0 {
             doorbell.sleep(None);
+        }
+    }
+    for writer in writers {
+        assert!(writer.join().is_ok());
+    }
+}
+
+/// Two writers add blocks like those of [`rings`]; the task that proposes them waits whenever it has
+/// seen everything.
+fn proposer() {
+    let proposals = Arc::new(Proposals::default());
+    let blocks: Arc<[AtomicU64; 2]> = Arc::default();
+    let writers: Vec<_> = [0, 1]
+        .map(|shard| {
+            let (proposals, blocks) = (proposals.clone(), blocks.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    blocks[shard].fetch_add(1, Ordering::SeqCst);
+                    match shard {
+                        0 => proposals.ring(ShardId(0)),
+                        _ => proposals.mark(ShardId(shard as u16)),
+                    }
+                }
+                proposals.wake_if_rung();
+            })
+        })
+        .into();
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(wakes.clone());
+    let mut proposed = 0;
+    while proposed < 4 {
+        let marked = proposals.take_marked(&waker);
+        for (shard, blocks) in blocks.iter().enumerate() {
+            if marked & (1 << shard) != 0 {
+                proposed += blocks.swap(0, Ordering::SeqCst);
+            }
+        }
+        if marked == 0 {
+            wakes.sleep();
         }
     }
     for writer in writers {
