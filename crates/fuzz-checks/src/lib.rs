@@ -4,6 +4,7 @@
 //! run every check on random bytes, so that the checks compile and hold in continuous integration.
 
 pub mod batches;
+pub mod blocks;
 pub mod chunks;
 pub mod conversations;
 pub mod frames;

@@ -1,7 +1,7 @@
 //! Every check on random bytes.
 
 use fastrand::Rng;
-use fuzz_checks::{batches, chunks, conversations, frames, heads, kafka, parts, slim};
+use fuzz_checks::{batches, blocks, chunks, conversations, frames, heads, kafka, parts, slim};
 
 const INPUTS: u64 = 2_000;
 const SIZE_MAX: usize = 512;
@@ -23,8 +23,9 @@ fn on_random_bytes(check: fn(&[u8])) {
 
 #[test]
 fn every_check_holds_on_random_bytes() {
-    let checks: [fn(&[u8]); 8] = [
+    let checks: [fn(&[u8]); 9] = [
         batches::check,
+        blocks::check,
         chunks::check,
         conversations::check,
         frames::check,

@@ -10,7 +10,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::step::{self, cargo};
 
-const TARGETS: [&str; 8] = [
+const TARGETS: [&str; 9] = [
+    "blocks",
     "frames",
     "heads",
     "parts",

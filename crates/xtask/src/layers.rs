@@ -565,6 +565,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "conversations",
             "door-http",
             "http-api",
+            "journal",
             "kafka",
             "message-json",
             "recordbatch",
