@@ -11,10 +11,13 @@ const CRASH: &str = "crash::acknowledged_records_survive_a_crash";
 const FAULTS: &str = "faults::line_makes_no_disk_call_after_its_first_failure";
 const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
 
+const FOLLOWER: &str = "replication::a_follower_has_the_streams_of_its_leader_after_crashes";
+const OFFSET_GAP: &str = "replication::decided_block_with_a_gap_in_offsets_is_refused";
+
 const FAILED_SYNC: &str = "faults::recovery_syncs_bytes_of_a_failed_sync_before_it_serves_them";
 const ERASED: &str = "erasure::erased_bytes_are_nowhere_when_no_erase_is_pending";
 
-pub(super) static MUTANTS: [Mutant; 15] = [
+pub(super) static MUTANTS: [Mutant; 18] = [
     Mutant {
         name: "ack-before-sync",
         subject: &JOURNAL,
@@ -120,14 +123,14 @@ pub(super) static MUTANTS: [Mutant; 15] = [
         harm: "a block whose ticket is reported as moved is written later",
         edits: &[
             Edit {
-                file: "shard.rs",
-                text: "let dropped: Vec<_> = closed.chain(self.building.take()).collect();",
-                replacement: "let dropped: Vec<_> = closed.take(0).collect();",
+                file: "shard/reigns.rs",
+                text: "let dropped: Vec<_> = closed.chain(proposed).chain(building).collect();",
+                replacement: "let dropped: Vec<_> = closed.take(0).chain(proposed.take(0)).chain(building.take(0)).collect();",
             },
             Edit {
-                file: "shard.rs",
-                text: "Some((self.end().index, dropped",
-                replacement: "Some((self.tail.last(), dropped",
+                file: "shard/reigns.rs",
+                text: "Some((self.end().index, bytes))",
+                replacement: "Some((self.tail.last(), bytes))",
             },
         ],
         proof: CRASH,
@@ -137,11 +140,44 @@ pub(super) static MUTANTS: [Mutant; 15] = [
         subject: &JOURNAL,
         harm: "a block that may still be committed is reported as moved",
         edits: &[Edit {
-            file: "shard.rs",
-            text: "Some((self.end().index, dropped",
-            replacement: "Some((self.tail.last(), dropped",
+            file: "shard/reigns.rs",
+            text: "Some((self.end().index, bytes))",
+            replacement: "Some((self.tail.last(), bytes))",
         }],
         proof: CRASH,
+    },
+    Mutant {
+        name: "offset-gap-accepted",
+        subject: &JOURNAL,
+        harm: "a follower takes a block although records before it are missing",
+        edits: &[Edit {
+            file: "shard/decided.rs",
+            text: "if offset < *next || (offset > *next && !accepts(gap)) {",
+            replacement: "if offset < *next || (offset > *next && false && !accepts(gap)) {",
+        }],
+        proof: OFFSET_GAP,
+    },
+    Mutant {
+        name: "vote-before-sync",
+        subject: &JOURNAL,
+        harm: "a node that has voted votes again after a power failure",
+        edits: &[Edit {
+            file: "votes.rs",
+            text: "        if number <= self.written.load(Ordering::SeqCst) {",
+            replacement: "        if number > 0 {",
+        }],
+        proof: FOLLOWER,
+    },
+    Mutant {
+        name: "follower-acks-before-sync",
+        subject: &JOURNAL,
+        harm: "a block is committed by a follower that does not have it on disk",
+        edits: &[Edit {
+            file: "journal.rs",
+            text: "        self.shard(shard).publication.last(stage)\n",
+            replacement: "        let _ = stage;\n        self.shard(shard).state.lock().end().index\n",
+        }],
+        proof: FOLLOWER,
     },
     Mutant {
         name: "sync-tried-again",
