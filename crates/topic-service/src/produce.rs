@@ -58,12 +58,15 @@ impl Topics {
     /// registers the waker.
     pub fn poll_room(&self, waker: &Waker) -> Poll<()> {
         let journal = &self.state.journal;
-        for shard in (0..journal.shard_count()).map(ShardId) {
-            if journal.notify_room(shard, waker) {
-                return Poll::Pending;
-            }
+        let shards = (0..journal.shard_count()).map(ShardId);
+        // Any of them may be the one without room.
+        match shards
+            .filter(|shard| journal.notify_room(*shard, waker))
+            .count()
+        {
+            0 => Poll::Ready(()),
+            _ => Poll::Pending,
         }
-        Poll::Ready(())
     }
 
     /// Starts a round of appends.

@@ -1,7 +1,10 @@
 //! Retention of raw streams by age.
 
-use journal::Line;
 use journal::disk::SimulatedDisk;
+use journal::{
+    Commit, DecidedBlock, Index, Journal, Line, LineStep, MEMBERS_STREAM, Options, ShardId,
+    SteppedJournal,
+};
 
 use platform::testing::{ManualClock, journal_on, platform};
 use platform::{RequestContext, Tally};
@@ -52,6 +55,57 @@ impl World {
         let (name, location) = self.streams.find(NAME).unwrap();
         (count, self.streams.view(name.base(), location).start)
     }
+}
+
+/// Writes a blank block and a membership to each shard, as a cluster does.
+fn write_members(disk: &SimulatedDisk) {
+    let options = Options {
+        journal_id: 1,
+        segment_size: 1 << 20,
+        reserve_size: 0,
+        commit: Commit::ByCaller,
+        ..Options::default()
+    };
+    let opened = Journal::open_stepped(Arc::new(disk.clone()), &options).unwrap();
+    let SteppedJournal {
+        journal, mut line, ..
+    } = opened;
+    for shard in (0..journal.shard_count()).map(ShardId) {
+        let last = journal.last_taken(shard);
+        let (term, next) = (last.term + 1, Index(last.index.0 + 1));
+        let blank = DecidedBlock::blank(term, next, 1);
+        let members = DecidedBlock::members(term, Index(next.0 + 1), 1, 0, b"a, b, c");
+        journal.append_decided(shard, &blank).unwrap();
+        journal.append_decided(shard, &members).unwrap();
+    }
+    while line.step() == LineStep::Worked {}
+}
+
+fn append(disk: &SimulatedDisk, starts: u64) -> Vec<String> {
+    let (journal, line, _background) = journal_on(disk, starts).unwrap();
+    let members = |shard| journal.stream(ShardId(shard), MEMBERS_STREAM);
+    assert!(starts == 1 || members(0).is_some_and(|it| it.next_durable == 1));
+    let clock = ManualClock::at(1_700_000_000_000);
+    let store = Arc::new(Store::open(journal.clone(), 1_000_000, 1).unwrap());
+    let mut world = World {
+        streams: Streams::new(platform(clock.clone()), store),
+        clock,
+        line,
+    };
+    world.append();
+    let (_, location) = world.streams.find(NAME).unwrap();
+    assert_eq!(world.streams.view(NAME, location).next, starts);
+    let listed = world.streams.list("", "", 10);
+    listed.into_iter().map(|view| view.name).collect()
+}
+
+#[test]
+fn store_ignores_the_memberships_of_its_shards() {
+    let disk = SimulatedDisk::new(1);
+    let names = append(&disk, 1);
+    write_members(&disk);
+    assert_eq!(append(&disk, 2), names);
+    assert_eq!(append(&disk, 3), names);
 }
 
 #[test]

@@ -37,6 +37,11 @@ impl Names {
                 name: name.to_owned(),
             };
             names.insert((shard, store::DIRECTORY), directory);
+            let members = Name {
+                kind: "members",
+                name: "replication group of the shard".to_owned(),
+            };
+            names.insert((shard, journal::MEMBERS_STREAM), members);
         }
         Self(names)
     }
