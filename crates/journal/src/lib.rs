@@ -22,7 +22,6 @@ pub mod backup;
 pub mod block;
 mod buffer;
 mod buffers;
-pub mod disk;
 mod doorbell;
 pub mod extent;
 pub mod filing;
@@ -64,6 +63,7 @@ mod voting;
 mod wait_word;
 mod zeros;
 
+pub use ::disk;
 pub use background::Background;
 pub use filing_stats::FilingStats;
 pub use followers::{Follow, Following};

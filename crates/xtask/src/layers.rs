@@ -106,8 +106,13 @@ pub(crate) const LAYERS: &[Layer] = &[
         must_not_know: ENGINE,
     },
     Layer {
-        name: "journal",
+        name: "disk",
         may_use: &[],
+        must_not_know: STORAGE,
+    },
+    Layer {
+        name: "journal",
+        may_use: &["disk"],
         must_not_know: STORAGE,
     },
     Layer {

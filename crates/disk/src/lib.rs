@@ -1,6 +1,6 @@
-//! The journal's interface to the disk. Its contract states what is volatile and what is durable.
+//! A directory of files on a disk. The contract states what is volatile and what is durable.
 //!
-//! Paths are relative to the journal's directory, with `/` between the parts. A name that was
+//! Paths are relative to the directory, with `/` between the parts. A name that was
 //! created, renamed or removed is durable after [`Disk::sync_dir`] of its directory; bytes are
 //! durable after [`File::sync_data`]; a size that changed, after [`File::sync_all`]. Nothing is
 //! durable before. After an error of a sync nothing is known about the bytes it covered, and a
@@ -28,7 +28,7 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Creates a directory, unless it exists.
     fn create_dir(&self, path: &str) -> io::Result<()>;
 
-    /// Lists the names in a directory, sorted; "" is the journal's own directory.
+    /// Lists the names in a directory, sorted; "" is the directory itself.
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
 
     /// Renames a file atomically. An existing file at `to` is replaced.
@@ -93,7 +93,7 @@ fn with_path(path: impl Into<String>, source: io::Error) -> io::Error {
 }
 
 /// Lists a directory; a missing one is empty.
-pub(crate) fn list_existing(disk: &dyn Disk, path: &str) -> io::Result<Vec<String>> {
+pub fn list_existing(disk: &dyn Disk, path: &str) -> io::Result<Vec<String>> {
     match disk.list(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         listed => listed,
@@ -108,7 +108,7 @@ struct UnsyncedDirectory(io::Error);
 
 /// Makes the names in a directory durable. After an error for which [`is_unsynced`] is true, there
 /// must be no retry.
-pub(crate) fn sync_names(disk: &dyn Disk, path: &str) -> io::Result<()> {
+pub fn sync_names(disk: &dyn Disk, path: &str) -> io::Result<()> {
     disk.sync_dir(path).map_err(|error| match error.kind() {
         // Nothing was written; a retry is safe when there is space.
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => error,
@@ -117,7 +117,7 @@ pub(crate) fn sync_names(disk: &dyn Disk, path: &str) -> io::Result<()> {
 }
 
 /// Returns true if the error is a failed directory sync.
-pub(crate) fn is_unsynced(error: &io::Error) -> bool {
+pub fn is_unsynced(error: &io::Error) -> bool {
     let Some(inner) = error.get_ref() else {
         return false;
     };

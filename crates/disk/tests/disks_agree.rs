@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use journal::disk::{Disk, File, RealDisk, SimulatedDisk};
+use disk::{Disk, File, RealDisk, SimulatedDisk};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

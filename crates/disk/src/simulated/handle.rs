@@ -7,7 +7,7 @@ use super::fault::{Fault, Kind};
 use super::image::Image;
 use super::trace::Operation;
 use super::{SimulatedDisk, State, broken, size, with_path};
-use crate::disk::File;
+use crate::File;
 
 /// An open file. It becomes invalid when the process that opened it dies.
 pub(super) struct Handle {
