@@ -10,6 +10,7 @@ pub mod conversations;
 pub mod frames;
 pub mod heads;
 pub mod kafka;
+pub mod links;
 pub mod parts;
 pub mod slim;
 

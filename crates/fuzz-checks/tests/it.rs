@@ -1,7 +1,9 @@
 //! Every check on random bytes.
 
 use fastrand::Rng;
-use fuzz_checks::{batches, blocks, chunks, conversations, frames, heads, kafka, parts, slim};
+use fuzz_checks::{
+    batches, blocks, chunks, conversations, frames, heads, kafka, links, parts, slim,
+};
 
 const INPUTS: u64 = 2_000;
 const SIZE_MAX: usize = 512;
@@ -23,7 +25,7 @@ fn on_random_bytes(check: fn(&[u8])) {
 
 #[test]
 fn every_check_holds_on_random_bytes() {
-    let checks: [fn(&[u8]); 9] = [
+    let checks: [fn(&[u8]); 10] = [
         batches::check,
         blocks::check,
         chunks::check,
@@ -31,6 +33,7 @@ fn every_check_holds_on_random_bytes() {
         frames::check,
         heads::check,
         kafka::check,
+        links::check,
         parts::check,
         slim::check,
     ];

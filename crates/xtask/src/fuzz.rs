@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::step::{self, cargo};
 
-const TARGETS: [&str; 9] = [
+const TARGETS: [&str; 10] = [
     "blocks",
     "frames",
     "heads",
@@ -18,6 +18,7 @@ const TARGETS: [&str; 9] = [
     "chunks",
     "conversations",
     "kafka",
+    "links",
     "batches",
     "slim",
 ];

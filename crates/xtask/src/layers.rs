@@ -146,6 +146,11 @@ pub(crate) const LAYERS: &[Layer] = &[
         must_not_know: &["axum", "hyper"],
     },
     Layer {
+        name: "cluster",
+        may_use: &["journal", "net"],
+        must_not_know: &["axum", "h2", "hyper", "serde_json", "tokio-postgres", "redis"],
+    },
+    Layer {
         name: "platform",
         may_use: &["journal", "model"],
         must_not_know: STORAGE,
@@ -567,6 +572,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer {
         name: "fuzz-checks",
         may_use: &[
+            "cluster",
             "conversations",
             "door-http",
             "http-api",

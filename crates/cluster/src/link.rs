@@ -1,0 +1,57 @@
+//! Connections between nodes.
+//!
+//! Two nodes have a connection for the append streams of all shards and one for heartbeats and
+//! votes, so that a full log connection delays no heartbeat. The node with the lower id dials both.
+//! Either side sends requests on them; an answer finds its caller by its id.
+//!
+//! A connection begins with a [handshake](hello) in which each side proves that it knows the
+//! cluster's key, and names the node that it means. Everything after that is [frames](frame).
+
+mod append;
+mod checks;
+mod connection;
+mod frame;
+mod handshake;
+mod hello;
+mod key;
+mod message;
+mod network;
+mod peers;
+mod serve;
+
+pub(crate) use self::checks::{check_decoders, check_frame};
+pub use self::handshake::HandshakeError;
+pub(crate) use self::hello::Identity;
+pub use self::hello::Refusal;
+pub use self::key::{Key, KeyError};
+pub(crate) use self::network::Network;
+pub use self::peers::Dialer;
+pub(crate) use self::peers::Peers;
+pub(crate) use self::serve::Server;
+
+/// The purpose of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// Heartbeats and votes.
+    Pulse = 1,
+    /// Append streams.
+    Log = 2,
+}
+
+impl Channel {
+    /// All channels.
+    pub(crate) const ALL: [Channel; 2] = [Channel::Pulse, Channel::Log];
+
+    fn from_number(number: u8) -> Option<Channel> {
+        Channel::ALL.into_iter().find(|it| *it as u8 == number)
+    }
+
+    /// Returns the limit on the body of a frame, in bytes.
+    pub(crate) fn body_size_max(self) -> usize {
+        match self {
+            Channel::Pulse => 1 << 20,
+            // The largest segment is 1 GiB, and its largest block; 64 MiB is the default.
+            Channel::Log => 128 << 20,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! openraft's network: how a shard sends to its peers.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::Stream;
+use journal::ShardId;
+use openraft::base::{BoxFuture, BoxStream};
+use openraft::errors::{ReplicationClosed, StreamingError, Unreachable};
+use openraft::network::{RPCOption, RaftNetworkV2};
+use openraft::raft::{SnapshotResponse, StreamAppendResult, VoteRequest, VoteResponse};
+use openraft::type_config::alias::SnapshotOf;
+use openraft::{BasicNode, OptionalSend, RaftNetworkFactory};
+use tokio::time::timeout;
+
+use super::append::AppendStream;
+use super::frame::Operation;
+use super::peers::{Link, Peers};
+use super::{Channel, message};
+use crate::raft::{AppendRequest, AppendResponse, RpcError, SnapshotData, Types, Vote};
+
+/// Longest time for which a request that only tells the committed index is held.
+const COMMIT_HOLD: Duration = Duration::from_millis(20);
+
+/// The network of one shard.
+pub(crate) struct Network {
+    peers: Arc<Peers>,
+    shard: ShardId,
+}
+
+impl Network {
+    /// Creates the network of a shard.
+    pub(crate) fn new(peers: Arc<Peers>, shard: ShardId) -> Network {
+        Network { peers, shard }
+    }
+
+    fn peer(&self, target: u64, node: &BasicNode, appends: Channel, hold: Duration) -> Peer {
+        let link = |channel| self.peers.link(target, &node.addr, channel);
+        Peer {
+            appends: link(appends),
+            votes: link(Channel::Pulse),
+            shard: self.shard,
+            hold,
+        }
+    }
+}
+
+impl RaftNetworkFactory<Types> for Network {
+    type Network = Peer;
+
+    async fn new_client(&mut self, target: u64, node: &BasicNode) -> Peer {
+        self.peer(target, node, Channel::Log, COMMIT_HOLD)
+    }
+
+    async fn new_heartbeat_client(&mut self, target: u64, node: &BasicNode) -> Peer {
+        self.peer(target, node, Channel::Pulse, Duration::ZERO)
+    }
+}
+
+/// A peer, as one shard sees it.
+pub(crate) struct Peer {
+    appends: Arc<Link>,
+    votes: Arc<Link>,
+    shard: ShardId,
+    /// Longest time for which a request that only tells the committed index is held.
+    hold: Duration,
+}
+
+impl Peer {
+    /// Sends a vote request and waits for its answer.
+    async fn vote_on(
+        &self,
+        operation: Operation,
+        request: &VoteRequest<Types>,
+        option: &RPCOption,
+    ) -> Result<VoteResponse<Types>, RpcError> {
+        let answered = async {
+            let caller = self.votes.connection().await.call()?;
+            caller.send(operation, self.shard, 0, |out| {
+                message::put_vote_request(out, request);
+            });
+            match std::future::poll_fn(|context| caller.answers.poll(context)).await {
+                Some((_, body)) => message::get_vote_answer(body),
+                None => Err(io::ErrorKind::ConnectionReset.into()),
+            }
+        };
+        match timeout(option.soft_ttl(), answered).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(unreachable(&error)),
+            Err(error) => Err(unreachable(&error)),
+        }
+    }
+}
+
+impl RaftNetworkV2<Types> for Peer {
+    type SnapshotData = SnapshotData;
+
+    async fn append_entries(
+        &mut self,
+        _: AppendRequest,
+        _: RPCOption,
+    ) -> Result<AppendResponse, RpcError> {
+        // `stream_append` takes its place.
+        Err(unreachable(&io::Error::from(io::ErrorKind::Unsupported)))
+    }
+
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        option: RPCOption,
+    ) -> BoxFuture<'s, Result<BoxStream<'s, Result<StreamAppendResult<Types>, RpcError>>, RpcError>>
+    where
+        S: Stream<Item = AppendRequest> + OptionalSend + Unpin + 'static,
+    {
+        Box::pin(async move {
+            let connection = timeout(option.soft_ttl(), self.appends.connection()).await;
+            let connection = connection.map_err(|error| unreachable(&error))?;
+            let caller = connection.call().map_err(|error| unreachable(&error))?;
+            let stream = AppendStream::new(input, caller, self.shard, self.hold);
+            Ok(Box::pin(stream) as BoxStream<'s, _>)
+        })
+    }
+
+    async fn vote(
+        &mut self,
+        request: VoteRequest<Types>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RpcError> {
+        self.vote_on(Operation::Vote, &request, &option).await
+    }
+
+    async fn pre_vote(
+        &mut self,
+        request: VoteRequest<Types>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RpcError> {
+        self.vote_on(Operation::PreVote, &request, &option).await
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        _: Vote,
+        _: SnapshotOf<Types, SnapshotData>,
+        _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        _: RPCOption,
+    ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
+        let message = "the peer lacks entries that this node has purged";
+        let error = io::Error::new(io::ErrorKind::Unsupported, message);
+        Err(StreamingError::Unreachable(Unreachable::new(&error)))
+    }
+}
+
+/// Returns the error of a peer that does not answer.
+pub(super) fn unreachable(error: &(impl std::error::Error + 'static)) -> RpcError {
+    RpcError::Unreachable(Unreachable::new(error))
+}

@@ -1,0 +1,82 @@
+//! Callbacks for entries that are on their way to the disk.
+//!
+//! Of the callbacks that one sync covers, only the last is called: it covers the earlier ones, and
+//! openraft's task that forwards two completions within a microsecond sleeps for a millisecond.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use journal::{Index, Journal, ShardId, Status};
+use openraft::storage::IOFlushed;
+use parking_lot::Mutex;
+
+use super::types::Types;
+
+/// Appends of one shard that are not on disk.
+pub(super) struct Flushes {
+    journal: Arc<Journal>,
+    shard: ShardId,
+    /// The last block and the callback of each append, ascending.
+    pending: Mutex<VecDeque<(Index, IOFlushed<Types>)>>,
+}
+
+impl Flushes {
+    pub(super) fn new(journal: Arc<Journal>, shard: ShardId) -> Arc<Flushes> {
+        Arc::new(Flushes {
+            journal,
+            shard,
+            pending: Mutex::default(),
+        })
+    }
+
+    /// Calls `callback` when the block is on disk.
+    pub(super) fn add(self: &Arc<Self>, index: Index, callback: IOFlushed<Types>) {
+        self.pending.lock().push_back((index, callback));
+        self.check();
+    }
+
+    /// Drops the callbacks of void blocks, from `first` on.
+    pub(super) fn cut(&self, first: Index) {
+        self.pending.lock().retain(|(index, _)| *index < first);
+    }
+
+    /// Calls what is due, and waits for the first append that is not.
+    fn check(self: &Arc<Self>) {
+        let waker = Waker::from(self.clone());
+        let mut pending = self.pending.lock();
+        let mut flushed = Vec::new();
+        let mut failed = Vec::new();
+        while let Some((index, _)) = pending.front() {
+            let status = self.journal.notify_written(self.shard, *index, &waker);
+            if status == Status::Pending {
+                break;
+            }
+            let Some((_, callback)) = pending.pop_front() else {
+                break;
+            };
+            match status {
+                Status::Durable => match flushed.last_mut() {
+                    Some(last @ IOFlushed::Notify(_)) => *last = callback,
+                    _ => flushed.push(callback),
+                },
+                _ => failed.push(callback),
+            }
+        }
+        drop(pending);
+        for callback in flushed {
+            callback.io_completed(Ok(()));
+        }
+        for callback in failed {
+            let error = io::Error::other("the write-ahead log has failed");
+            callback.io_completed(Err(error));
+        }
+    }
+}
+
+impl Wake for Flushes {
+    fn wake(self: Arc<Self>) {
+        self.check();
+    }
+}
