@@ -179,10 +179,12 @@ impl Node {
 
     /// Returns a shard's part in the consensus.
     pub fn status(&self, shard: ShardId) -> ShardStatus {
-        let server = self.shards[usize::from(shard.0)].raft.server_metrics();
+        let raft = &self.shards[usize::from(shard.0)].raft;
+        let is_running = raft.metrics().borrow_watched().running_state.is_ok();
+        let server = raft.server_metrics();
         let server = server.borrow_watched();
         ShardStatus {
-            is_leader: server.state == ServerState::Leader,
+            is_leader: is_running && server.state == ServerState::Leader,
             term: server.vote.leader_id.term,
             leader: server.current_leader,
         }

@@ -148,7 +148,14 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer {
         name: "cluster",
         may_use: &["journal", "net"],
-        must_not_know: &["axum", "h2", "hyper", "serde_json", "tokio-postgres", "redis"],
+        must_not_know: &[
+            "axum",
+            "h2",
+            "hyper",
+            "serde_json",
+            "tokio-postgres",
+            "redis",
+        ],
     },
     Layer {
         name: "platform",

@@ -8,7 +8,7 @@ use journal::ShardId;
 
 use crate::world::{Counts, NODES, World};
 
-const SEEDS: u64 = 8;
+const SEEDS: u64 = 3;
 
 const SECOND: Duration = Duration::from_secs(1);
 
