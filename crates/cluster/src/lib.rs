@@ -1,6 +1,6 @@
 //! Shards that several nodes replicate.
 //!
-//! One consensus group per shard orders the shard's blocks. Consensus is openraft's; the log is the
+//! Each shard has a consensus group, which orders its blocks. Consensus is openraft's; the log is the
 //! journal. A leader decides and appends as a node alone does, and its closed blocks are proposed;
 //! followers append the blocks that they are sent, and load no engines.
 //!

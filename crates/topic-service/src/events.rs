@@ -1,9 +1,9 @@
 //! Conversation events as read-only topics, one per namespace.
 //!
 //! `org.namespace.conversations` has one partition per shard of the journal; the offsets of a
-//! partition are those of the shard's events ([`EventFeed`]). There is no second copy: batches are built from
-//! events when they are read. An event that was deleted keeps its offset and has no record, as after
-//! compaction.
+//! partition are those of the shard's events ([`EventFeed`]). There is no second copy: batches are
+//! built from events when they are read. An event that was deleted keeps its offset and has no
+//! record, as after compaction.
 //!
 //! The encoding of an event is not known here.
 

@@ -37,7 +37,7 @@ pub(crate) struct Peers {
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// One channel to one peer.
+/// A channel to a peer, whose connection is replaced when it ends.
 pub(crate) struct Link {
     /// Where the peer is, for the side that dials.
     address: watch::Sender<String>,

@@ -1,7 +1,8 @@
 //! Callbacks for entries that are on their way to the disk.
 //!
-//! Of the callbacks that one sync covers, only the last is called: it covers the earlier ones, and
-//! openraft's task that forwards two completions within a microsecond sleeps for a millisecond.
+//! A sync may complete several callbacks. Only the last is called, because it covers the earlier
+//! ones, and openraft's task that forwards two completions within a microsecond sleeps for a
+//! millisecond.
 
 use std::collections::VecDeque;
 use std::io;

@@ -155,7 +155,7 @@ impl Dialer for SimDialer {
     }
 }
 
-/// One direction of a connection.
+/// A direction of a connection.
 #[derive(Default)]
 struct Direction {
     segments: VecDeque<(Instant, VecDeque<u8>)>,

@@ -65,7 +65,7 @@ pub(crate) struct World {
     history: History,
 }
 
-/// What the world has seen, over all nodes.
+/// Observations over all nodes.
 #[derive(Default)]
 struct History {
     /// Blocks by shard, index and term.

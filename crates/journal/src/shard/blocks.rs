@@ -11,9 +11,10 @@ use crate::{Index, ShardId, StreamId};
 /// Decides when the blocks of a reign go into the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockOrder {
-    /// As soon as the line has room.
+    /// A closed block goes into the line as soon as that has room.
     Alone,
-    /// When they are decided: see [`Journal::append_decided`](crate::Journal::append_decided).
+    /// A closed block goes into the line when it is decided: see
+    /// [`Journal::append_decided`](crate::Journal::append_decided).
     Proposed,
 }
 

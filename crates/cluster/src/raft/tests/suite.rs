@@ -22,7 +22,7 @@ use super::blank;
 use super::disk::{Running, run};
 use crate::raft::{Entry, LogId, Machine, Store, Types, Vote};
 
-/// What happens before each call of the suite.
+/// Whether the process restarts before each call of the suite.
 #[derive(Clone, Copy, PartialEq)]
 enum Restart {
     Never,
