@@ -26,7 +26,7 @@ pub use outbox::{Outbox, Pushed};
 pub use stream::{Sink, Source, Stream};
 pub use tcp::{connect_tcp, listen_tcp, split_tcp};
 pub use tls::{
-    ServerIdentity, TlsError, client_config, load_mutual_client_config, load_mutual_server_config,
-    load_server_config, split_tls_accepted, split_tls_connected,
+    ServerIdentity, SharedSeedTls, TlsError, client_config, load_mutual_client_config,
+    load_mutual_server_config, load_server_config, split_tls_accepted, split_tls_connected,
 };
 pub use unix::{connect_unix, listen_unix, split_unix};

@@ -6,6 +6,7 @@
 
 mod identity;
 mod self_signed;
+mod shared_seed;
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -19,6 +20,7 @@ use rustls::client::{WantsClientCert, WebPkiServerVerifier};
 use rustls::{ClientConfig, ConfigBuilder, Connection, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+pub use shared_seed::SharedSeedTls;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};

@@ -39,6 +39,14 @@ impl Key {
         Ok(Key(hmac::Key::new(hmac::HMAC_SHA256, bytes)))
     }
 
+    /// Derives the seed of the key for TLS: HMAC-SHA256 over a constant.
+    pub fn tls_seed(&self) -> [u8; 32] {
+        let tag = hmac::sign(&self.0, b"telpher cluster TLS seed");
+        let mut seed = [0; 32];
+        seed.copy_from_slice(tag.as_ref());
+        seed
+    }
+
     /// Proves that a side knows the key: HMAC-SHA256 over the side and both hellos.
     pub(super) fn prove(&self, side: Side, dialer: &[u8], listener: &[u8]) -> [u8; PROOF_SIZE] {
         let tag = hmac::sign(&self.0, &signed(side, dialer, listener));

@@ -111,3 +111,63 @@ fn missing_certificate_file_is_named() {
     let error = load_server_config(Path::new("/nowhere.pem"), Path::new("/nowhere.key"));
     assert!(error.unwrap_err().to_string().contains("/nowhere.pem"));
 }
+
+/// Connects with one seed to a listener with another, exchanges a message and its answer, and
+/// returns the first error of the client.
+async fn exchange(client: [u8; 32], server: [u8; 32]) -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tls = SharedSeedTls::new(&server).unwrap();
+    let serving = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut stream = split_tls_accepted(socket, tls.server).unwrap();
+        let mut buffer = [0; 5];
+        let read = std::future::poll_fn(|cx| stream.source.poll_read(cx, &mut buffer)).await?;
+        write_all(&*stream.sink, &buffer[..read]).await;
+        Ok::<_, io::Error>(read)
+    });
+    let socket = TcpStream::connect(address).await?;
+    let tls = SharedSeedTls::new(&client).unwrap();
+    let connected = split_tls_connected(socket, "node", tls.client).await;
+    let Ok(mut stream) = connected else {
+        assert!(serving.await.unwrap().is_err(), "the server read something");
+        return connected.map(|_| ());
+    };
+    write_all(&*stream.sink, b"hello").await;
+    let answer = read_exact(&mut *stream.source, 5).await;
+    assert_eq!(answer, b"hello");
+    assert_eq!(serving.await.unwrap()?, 5);
+    Ok(())
+}
+
+#[tokio::test]
+async fn processes_with_one_seed_exchange_bytes() {
+    exchange([7; 32], [7; 32]).await.unwrap();
+}
+
+#[tokio::test]
+async fn another_seed_fails_the_handshake_on_both_sides() {
+    let mut other = [7; 32];
+    other[31] = 8;
+    let error = exchange(other, [7; 32]).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+}
+
+#[tokio::test]
+async fn a_certificate_is_no_seed() {
+    let files = files("seed");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tls = SharedSeedTls::new(&[7; 32]).unwrap();
+    let serving = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut stream = split_tls_accepted(socket, tls.server).unwrap();
+        std::future::poll_fn(|cx| stream.source.poll_read(cx, &mut [0; 1])).await
+    });
+    let socket = TcpStream::connect(address).await.unwrap();
+    let config =
+        load_mutual_client_config(Some(&files.certificate), &files.certificate, &files.key);
+    let connected = split_tls_connected(socket, "localhost", config.unwrap()).await;
+    assert!(connected.is_err(), "a certificate was accepted");
+    assert!(serving.await.unwrap().is_err());
+}
