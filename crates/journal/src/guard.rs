@@ -80,7 +80,8 @@ pub enum AppendError {
     /// This node does not lead the shard.
     #[error("another node leads the shard")]
     Moved,
-    /// The write queue is full, or too many bytes of the shard are not committed.
+    /// The write queue is full, too many bytes of the shard are not committed, or the shard is
+    /// paused.
     #[error("too many bytes wait for the disk")]
     Full,
     /// The disk has no space for filing. Trims, erases and appends that free space are accepted.
@@ -265,6 +266,9 @@ impl<'a> Guard<'a> {
     fn make_room(&mut self, size: usize) -> Result<(), AppendError> {
         if self.shared.health.is_failed() {
             return Err(AppendError::Failed);
+        }
+        if self.state.is_paused() {
+            return Err(AppendError::Full);
         }
         let queued_bytes = &self.shared.queued_bytes;
         if queued_bytes.load(Ordering::Relaxed) + size as u64 > self.shared.limits.queue {

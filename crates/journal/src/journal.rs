@@ -139,12 +139,17 @@ impl Journal {
     }
 
     /// Wakes `waker` when there may be room for appends to a shard: when its next block is written,
-    /// and, if too many bytes are not committed, when its next block is committed. Returns false, and
-    /// does not store the waker, if no block frees room.
+    /// if too many bytes are not committed, when its next block is committed, and if the shard is
+    /// paused, at the end of the pause. Returns false, and does not store the waker, if nothing frees
+    /// room.
     pub fn notify_room(&self, shard: ShardId, waker: &Waker) -> bool {
         let target = self.shard(shard);
         let (end, is_uncommitted) = {
             let state = target.state.lock();
+            if state.is_paused() {
+                target.notify_resumed(waker);
+                return true;
+            }
             let block_max = (self.shared.limits.record + BESIDE) as u64;
             let bytes_max = self.shared.limits.uncommitted;
             let is_uncommitted = state.uncommitted_bytes() + block_max > bytes_max;

@@ -72,6 +72,26 @@ impl Journal {
         self.shard(shard).state.lock().take_closed()
     }
 
+    /// Pauses the current reign: appends are refused with [`AppendError::Full`](crate::AppendError)
+    /// until [`Journal::resume`] or the end of the reign. When [`Journal::has_no_untaken`] is true,
+    /// the consensus can add blocks of its own.
+    pub fn pause(&self, shard: ShardId) {
+        self.assert_by_caller();
+        self.shard(shard).state.lock().pause();
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self, shard: ShardId) {
+        let target = self.shard(shard);
+        target.state.lock().resume();
+        target.wake_paused();
+    }
+
+    /// Returns true if no block of a shard is proposed or under construction.
+    pub fn has_no_untaken(&self, shard: ShardId) -> bool {
+        self.shard(shard).state.lock().has_no_untaken()
+    }
+
     /// Returns the shards, as bits, that may have got a block to propose since the last call, and
     /// wakes `waker` once when a shard gets one next. Only one task may call it.
     pub fn proposed_shards(&self, waker: &Waker) -> u64 {

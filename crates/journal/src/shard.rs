@@ -12,6 +12,7 @@ mod building;
 mod commits;
 mod decided;
 mod decided_block;
+mod pause;
 mod proposed;
 mod reigns;
 mod terms;
@@ -19,6 +20,7 @@ mod uncommitted;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::task::Waker;
 
 pub(crate) use self::blocks::{BlockBytes, BlockOrder, BuiltBlock, Trim, WrittenBlock};
 use self::blocks::{BuildingBlock, ProposedBlock};
@@ -46,6 +48,8 @@ pub(crate) struct Shard {
     pub(crate) publication: Publication,
     pub(crate) followers: Followers,
     pub(crate) vote_waiters: VoteWaiters,
+    /// Waiters for the end of a pause.
+    paused_waiters: Mutex<Vec<Waker>>,
 }
 
 /// The part of a shard that the lock guards.
@@ -89,6 +93,8 @@ pub(crate) struct State {
     trims: VecDeque<Trim>,
     /// First void indexes of the cuts that are not in the line yet, in order.
     cuts_pending: VecDeque<Index>,
+    /// Appends of the current reign are refused for a while.
+    is_paused: bool,
 }
 
 impl Shard {
@@ -99,6 +105,7 @@ impl Shard {
             publication: Publication::default(),
             followers: Followers::default(),
             vote_waiters: VoteWaiters::default(),
+            paused_waiters: Mutex::default(),
         }
     }
 
@@ -123,6 +130,21 @@ impl Shard {
     pub(crate) fn wake_decided(&self) {
         self.publication.wake_decided();
         self.followers.wake_all();
+        self.wake_paused();
+    }
+
+    /// Wakes `waker` at the end of a pause. The caller holds the lock of the state.
+    pub(crate) fn notify_resumed(&self, waker: &Waker) {
+        let mut waiters = self.paused_waiters.lock();
+        if !waiters.iter().any(|it| it.will_wake(waker)) {
+            waiters.push(waker.clone());
+        }
+    }
+
+    /// Wakes the waiters for the end of a pause, which has ended.
+    pub(crate) fn wake_paused(&self) {
+        let waiters = std::mem::take(&mut *self.paused_waiters.lock());
+        waiters.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -155,6 +177,7 @@ impl State {
             purged: end.index,
             trims: VecDeque::new(),
             cuts_pending: VecDeque::new(),
+            is_paused: false,
         }
     }
 

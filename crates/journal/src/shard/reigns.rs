@@ -28,6 +28,7 @@ impl State {
     pub(crate) fn end_reign(&mut self) -> Option<(Index, u64)> {
         self.reign.take()?;
         self.offered = 0;
+        self.is_paused = false;
         let is_own = |it: &mut BuiltBlock| {
             it.kind == BlockKind::Records && matches!(it.bytes, BlockBytes::Owned(_))
         };

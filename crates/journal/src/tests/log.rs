@@ -468,3 +468,55 @@ fn blocks_of_a_reign_that_was_led_alone_are_read_when_they_are_on_disk() {
     assert_eq!(stepped.blocks(), []);
     assert_eq!(queue.len(), 1);
 }
+
+#[test]
+fn consensus_adds_a_block_while_a_reign_is_paused() {
+    let mut stepped = open_replica(&disk(), 1);
+    stepped.journal.begin_proposed_reign(SHARD, 1);
+    let before = stepped.append(STREAM, b"before").ticket;
+    stepped.journal.pause(SHARD);
+    let refused = stepped
+        .journal
+        .lock(SHARD, 0)
+        .append(STREAM, None, 0, b"paused");
+    assert_eq!(refused.unwrap_err(), AppendError::Full);
+    let (bell, waker) = Bell::new();
+    assert!(stepped.journal.notify_room(SHARD, &waker));
+    assert!(!stepped.journal.has_no_untaken(SHARD));
+    let members = |index| DecidedBlock::members(1, Index(index), 1000, 0, b"a, b");
+    let refused = stepped.journal.append_decided(SHARD, &members(1));
+    let index = Index(1);
+    assert_eq!(refused.unwrap_err(), DecidedError::NotProposed { index });
+    let proposed = stepped.journal.take_closed(SHARD).unwrap();
+    stepped.decide(&proposed);
+    assert!(stepped.journal.has_no_untaken(SHARD));
+    stepped.decide(&members(2));
+    assert_eq!(bell.rings(), 0);
+    stepped.journal.resume(SHARD);
+    assert_eq!(bell.rings(), 1);
+    let after = stepped.append(STREAM, b"after").ticket;
+    assert_eq!((before.index, after.index), (Index(1), Index(3)));
+    stepped.decide(&stepped.journal.take_closed(SHARD).unwrap());
+    stepped.settle();
+    stepped.commit_all();
+    assert_eq!(stepped.read(STREAM), [&b"before"[..], b"after"]);
+}
+
+#[test]
+fn end_of_a_reign_ends_its_pause() {
+    let stepped = open_replica(&disk(), 1);
+    stepped.journal.begin_proposed_reign(SHARD, 1);
+    stepped.journal.pause(SHARD);
+    let (bell, waker) = Bell::new();
+    assert!(stepped.journal.notify_room(SHARD, &waker));
+    stepped.journal.end_reign(SHARD);
+    assert_eq!(bell.rings(), 1);
+    stepped.journal.begin_proposed_reign(SHARD, 2);
+    assert!(
+        stepped
+            .journal
+            .lock(SHARD, 0)
+            .append(STREAM, None, 0, b"on")
+            .is_ok()
+    );
+}
