@@ -8,12 +8,19 @@
 
 #[doc(hidden)]
 pub mod fuzzing;
+mod group;
+mod init;
 mod link;
+mod member;
 mod node;
 mod proposer;
 mod raft;
 mod reign;
+mod tend;
 
-pub use link::{Dialer, HandshakeError, Key, KeyError, Refusal};
-pub use node::{Acceptor, Node, Settings, ShardStatus, StartError, found};
+pub use group::{ChangeError, PeerStatus, ShardStatus};
+pub use init::{InitError, InitState, init, init_state, members_on_disk};
+pub use link::{CALL_SIZE_MAX, CallError, Calls, Dialer, HandshakeError, Key, KeyError, Refusal};
+pub use member::{AddressError, Addresses, Member};
+pub use node::{Acceptor, Node, Settings, StartError};
 pub use raft::LogError;

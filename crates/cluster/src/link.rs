@@ -1,13 +1,17 @@
 //! Connections between nodes.
 //!
-//! Two nodes have a connection for the append streams of all shards and one for heartbeats and
-//! votes, so that a full log connection delays no heartbeat. The node with the lower id dials both.
+//! Two nodes have a connection for the append streams of all shards, one for heartbeats and votes, so
+//! that a full log connection delays no heartbeat, and one for calls. The node with the lower id
+//! dials all three.
 //! Either side sends requests on them; an answer finds its caller by its id.
 //!
 //! A connection begins with a [handshake](hello) in which each side proves that it knows the
 //! cluster's key, and names the node that it means. Everything after that is [frames](frame).
 
+mod answer;
 mod append;
+mod call;
+mod calling;
 mod checks;
 mod connection;
 mod frame;
@@ -19,6 +23,8 @@ mod network;
 mod peers;
 mod serve;
 
+pub(crate) use self::call::CallServer;
+pub use self::call::{CALL_SIZE_MAX, CallError, Calls};
 pub(crate) use self::checks::{check_decoders, check_frame};
 pub use self::handshake::HandshakeError;
 pub(crate) use self::hello::Identity;
@@ -36,11 +42,13 @@ pub(crate) enum Channel {
     Pulse = 1,
     /// Append streams.
     Log = 2,
+    /// Calls, which may take long.
+    Bulk = 3,
 }
 
 impl Channel {
     /// All channels.
-    pub(crate) const ALL: [Channel; 2] = [Channel::Pulse, Channel::Log];
+    pub(crate) const ALL: [Channel; 3] = [Channel::Pulse, Channel::Log, Channel::Bulk];
 
     fn from_number(number: u8) -> Option<Channel> {
         Channel::ALL.into_iter().find(|it| *it as u8 == number)
@@ -50,6 +58,7 @@ impl Channel {
     pub(crate) fn body_size_max(self) -> usize {
         match self {
             Channel::Pulse => 1 << 20,
+            Channel::Bulk => CALL_SIZE_MAX + 1,
             // The largest segment is 1 GiB, and its largest block; 64 MiB is the default.
             Channel::Log => 128 << 20,
         }

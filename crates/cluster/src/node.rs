@@ -1,20 +1,25 @@
 //! A node of a cluster: its shards, and the links to its peers.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use journal::{DecidedError, Index, Journal, Reign, ShardId};
+use bytes::Bytes;
+use journal::{Index, Journal, Reign, ShardId};
 use net::Stream;
-use openraft::type_config::async_runtime::watch::WatchReceiver;
-use openraft::{Config, ServerState, SnapshotPolicy};
+use openraft::{ChangeMembers, Config, SnapshotPolicy};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-use crate::link::{Dialer, HandshakeError, Identity, Key, Network, Peers, Server};
-use crate::raft::{LogError, Machine, Raft, Runtime, ShardLog, Store, founding_block};
-use crate::reign;
+use crate::group::{ChangeError, Group, ShardStatus};
+use crate::link::{
+    CallError, CallServer, Calls, Dialer, HandshakeError, Identity, Key, Network, Peers, Server,
+};
+use crate::member::{Addresses, Member};
+use crate::raft::{LogError, Machine, Raft, Runtime, ShardLog, Store};
+use crate::{reign, tend};
 
 /// Interval of heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(100);
@@ -22,6 +27,9 @@ const HEARTBEAT: Duration = Duration::from_millis(100);
 /// Bounds of an election's random timeout. A follower waits for the upper one first, as a lease.
 const ELECTION_MIN: Duration = Duration::from_millis(400);
 const ELECTION_MAX: Duration = Duration::from_millis(800);
+
+/// Pause between two looks at a hand-over.
+const HAND_OVER_POLL: Duration = Duration::from_millis(20);
 
 /// Settings of a node.
 #[derive(Clone, Debug)]
@@ -52,28 +60,12 @@ pub enum StartError {
     },
 }
 
-/// A shard's part in the consensus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShardStatus {
-    /// The node leads the shard.
-    pub is_leader: bool,
-    /// The newest term that the node knows.
-    pub term: u64,
-    /// The leader of that term, if the node knows it.
-    pub leader: Option<u64>,
-}
-
 /// A node that takes part in a cluster. Dropping it ends its part at once, without a hand-over.
 pub struct Node {
+    id: u64,
     peers: Arc<Peers>,
-    shards: Vec<Shard>,
+    groups: Arc<[Group]>,
     tasks: JoinSet<()>,
-}
-
-struct Shard {
-    raft: Raft,
-    reigns: watch::Receiver<Option<Reign>>,
-    bell: Arc<Notify>,
 }
 
 /// Serves connections that peers have dialed.
@@ -87,25 +79,6 @@ impl Acceptor {
     }
 }
 
-/// Writes the first entry of each shard of a new cluster: its members, by id, with their addresses.
-/// All founding members write the same entries, before they start. The shards must be empty.
-///
-/// # Panics
-///
-/// Panics if there are no members, or if their addresses take more than 64 KiB.
-pub fn found(
-    journal: &Journal,
-    members: &BTreeMap<u64, String>,
-    time_ms: u64,
-) -> Result<(), DecidedError> {
-    let block = founding_block(members, time_ms);
-    let Some(block) = block else {
-        panic!("{} members cannot found a cluster", members.len());
-    };
-    let mut shards = (0..journal.shard_count()).map(ShardId);
-    shards.try_for_each(|shard| journal.append_decided(shard, &block))
-}
-
 impl Node {
     /// Starts the consensus of all shards of a journal, which must have been opened with
     /// [`journal::Commit::ByCaller`]. `now_ms` returns the milliseconds since 1970.
@@ -113,6 +86,7 @@ impl Node {
         journal: Arc<Journal>,
         settings: Settings,
         dialer: Box<dyn Dialer>,
+        calls: Arc<dyn Calls>,
         now_ms: impl Fn() -> u64 + Clone + Send + Sync + 'static,
     ) -> Result<Node, StartError> {
         let own = Identity {
@@ -120,10 +94,10 @@ impl Node {
             id: settings.id,
             life: journal.life(),
         };
-        let server = Arc::new(Server::new());
+        let server = Arc::new(Server::new(CallServer::new(calls)));
         let peers = Peers::new(own, settings.key, dialer, server.clone());
         let config = Arc::new(config(settings.cluster));
-        let (mut shards, mut tasks) = (Vec::new(), JoinSet::new());
+        let (mut groups, mut tasks) = (Vec::new(), JoinSet::new());
         for shard in (0..journal.shard_count()).map(ShardId) {
             let log = ShardLog::open(journal.clone(), shard, now_ms.clone())?;
             let machine = Machine::new(log.clone())?;
@@ -138,27 +112,26 @@ impl Node {
                 error: Box::new(error),
             })?;
             let (sender, reigns) = watch::channel(None);
-            let bell = Arc::new(Notify::new());
-            tasks.spawn(reign::lead(
-                raft.clone(),
-                log,
-                applied,
-                bell.clone(),
-                sender,
-            ));
-            shards.push(Shard { raft, reigns, bell });
+            let gate = Arc::new(tokio::sync::Mutex::new(()));
+            let group = Group::new(raft.clone(), log.clone(), reigns, gate.clone());
+            let bell = group.bell.clone();
+            tasks.spawn(reign::lead(raft, log, applied, bell, gate, sender));
+            groups.push(group);
         }
-        let bells: Vec<_> = shards.iter().map(|it| it.bell.clone()).collect();
+        let groups: Arc<[Group]> = groups.into();
+        let bells: Vec<_> = groups.iter().map(|it| it.bell.clone()).collect();
         tasks.spawn(ring(journal, bells));
-        server.set_shards(shards.iter().map(|it| it.raft.clone()).collect());
+        tasks.spawn(tend::tend(groups.clone(), peers.clone(), settings.id));
+        server.set_shards(groups.iter().map(|it| it.raft.clone()).collect());
         // Tasks inherit their random numbers from the task that starts them.
         Runtime::scope(settings.entropy, async {
-            shards.iter().for_each(|it| it.raft.run());
+            groups.iter().for_each(|it| it.raft.run());
         })
         .await;
         Ok(Node {
+            id: settings.id,
             peers,
-            shards,
+            groups,
             tasks,
         })
     }
@@ -168,25 +141,97 @@ impl Node {
         Acceptor(self.peers.clone())
     }
 
-    /// Returns the current reign of this node over a shard, as it changes.
+    /// Returns the current reign of this node over a shard and its term, as they change.
     ///
     /// # Panics
     ///
     /// Panics if there is no such shard, as do all methods.
-    pub fn reigns(&self, shard: ShardId) -> watch::Receiver<Option<Reign>> {
-        self.shards[usize::from(shard.0)].reigns.clone()
+    pub fn reigns(&self, shard: ShardId) -> watch::Receiver<Option<(Reign, u64)>> {
+        self.group(shard).reigns.clone()
     }
 
     /// Returns a shard's part in the consensus.
     pub fn status(&self, shard: ShardId) -> ShardStatus {
-        let raft = &self.shards[usize::from(shard.0)].raft;
-        let is_running = raft.metrics().borrow_watched().running_state.is_ok();
-        let server = raft.server_metrics();
-        let server = server.borrow_watched();
-        ShardStatus {
-            is_leader: is_running && server.state == ServerState::Leader,
-            term: server.vote.leader_id.term,
-            leader: server.current_leader,
+        self.group(shard).status()
+    }
+
+    /// Returns all members, by id, as shard 0 knows them.
+    pub fn members(&self) -> Vec<Member> {
+        let (membership, _) = self.group(ShardId(0)).membership();
+        let member = |(id, addresses): (&u64, &Addresses)| Member {
+            id: *id,
+            addresses: addresses.clone(),
+        };
+        membership.nodes().map(member).collect()
+    }
+
+    /// Adds a member without a vote. It gets one when it has caught up with the others, if the number
+    /// of voters is odd then.
+    pub async fn add(&self, member: Member) -> Result<(), ChangeError> {
+        let nodes = [(member.id, member.addresses)].into();
+        let change = ChangeMembers::AddNodes(nodes);
+        self.group(ShardId(0)).change(change).await
+    }
+
+    /// Removes a member. Refused if the remaining voters that are up to date are not a quorum.
+    pub async fn remove(&self, id: u64) -> Result<(), ChangeError> {
+        let refused = |reason: &str| {
+            let reason = reason.to_owned();
+            Err(ChangeError::Refused { reason })
+        };
+        let group = self.group(ShardId(0));
+        let status = group.status();
+        let change = match () {
+            () if status.learners.contains(&id) => ChangeMembers::RemoveNodes([id].into()),
+            () if !status.voters.contains(&id) => return refused("there is no such member"),
+            () if status.is_leader && id == self.id => {
+                return refused("the leader cannot remove itself: ask another node");
+            }
+            () => {
+                let rest = status.voters.iter().filter(|it| **it != id);
+                let in_sync = status.in_sync(self.id);
+                let count = rest.clone().count();
+                if rest.filter(|it| in_sync.contains(it)).count() * 2 <= count {
+                    return refused("without it, no quorum of the members is up to date");
+                }
+                ChangeMembers::RemoveVoters([id].into())
+            }
+        };
+        group.change(change).await
+    }
+
+    /// Calls another member. The outcome of an [unknown](CallError::Unknown) call is not known.
+    pub async fn call(&self, to: u64, request: Bytes, limit: Duration) -> Result<Bytes, CallError> {
+        let members = self.members();
+        let Some(member) = members.iter().find(|member| member.id == to) else {
+            return Err(CallError::NotSent);
+        };
+        self.peers
+            .call(to, &member.addresses.link, request, limit)
+            .await
+    }
+
+    /// Passes the leadership of all shards to other members that are up to date, as far as there are
+    /// any, and waits for that.
+    pub async fn hand_over(&self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let mut asked = BTreeSet::new();
+        loop {
+            let led: Vec<_> = self.groups.iter().filter(|it| it.is_leader()).collect();
+            if led.is_empty() || Instant::now() >= deadline {
+                return;
+            }
+            for group in led {
+                let status = group.status();
+                let mut others = status.voters.iter().filter(|it| **it != self.id);
+                if let Some(to) = others.find(|it| group.is_near(**it, 0))
+                    && asked.insert(group.shard())
+                {
+                    // Fails only after the end of openraft's task.
+                    let _ = group.raft.trigger().transfer_leader(*to).await;
+                }
+            }
+            tokio::time::sleep(HAND_OVER_POLL).await;
         }
     }
 
@@ -194,21 +239,27 @@ impl Node {
     /// retains blocks that a member has not acknowledged. A follower does not know the others: if it
     /// leads later, a member that lacks purged blocks cannot be brought up.
     pub async fn purge(&self, shard: ShardId, index: Index) {
-        let raft = &self.shards[usize::from(shard.0)].raft;
-        let count = index.0.min(acknowledged(raft).unwrap_or(u64::MAX));
+        let group = self.group(shard);
+        let acknowledged = group.acknowledged().into_values();
+        let acknowledged = acknowledged.map(|last| last.map_or(0, |last| last.0)).min();
+        let count = index.0.min(acknowledged.unwrap_or(u64::MAX));
         if let Some(last) = count.checked_sub(1) {
             // Fails only after the end of openraft's task.
-            let _ = raft.trigger().snapshot().await;
-            let _ = raft.trigger().purge_log(last).await;
+            let _ = group.raft.trigger().snapshot().await;
+            let _ = group.raft.trigger().purge_log(last).await;
         }
     }
 
     /// Ends the node's part.
     pub async fn stop(mut self) {
         self.tasks.abort_all();
-        for shard in &self.shards {
-            let _ = shard.raft.shutdown().await;
+        for group in self.groups.iter() {
+            let _ = group.raft.shutdown().await;
         }
+    }
+
+    fn group(&self, shard: ShardId) -> &Group {
+        &self.groups[usize::from(shard.0)]
     }
 }
 
@@ -216,18 +267,6 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.peers.close();
     }
-}
-
-/// Returns the number of entries that all members have acknowledged to this node; `None` unless it
-/// leads. openraft sends no entries before the last acknowledged one, so it would find a member to
-/// lack what was purged after that.
-fn acknowledged(raft: &Raft) -> Option<u64> {
-    let data = raft.data_metrics();
-    let data = data.borrow_watched();
-    let members = data.replication.as_ref()?.values();
-    members
-        .map(|last| last.map_or(0, |last| last.index + 1))
-        .min()
 }
 
 /// Notifies the proposers of shards that may have a block.

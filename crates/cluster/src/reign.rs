@@ -10,7 +10,7 @@ use std::sync::Arc;
 use journal::Reign;
 use openraft::ServerState;
 use openraft::type_config::async_runtime::watch::WatchReceiver;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, Notify, watch};
 
 use crate::proposer;
 use crate::raft::{LogId, Raft, ShardLog};
@@ -21,20 +21,29 @@ pub(crate) async fn lead(
     log: Arc<ShardLog>,
     mut applied: watch::Receiver<Option<LogId>>,
     bell: Arc<Notify>,
-    reigns: watch::Sender<Option<Reign>>,
+    gate: Arc<Mutex<()>>,
+    reigns: watch::Sender<Option<(Reign, u64)>>,
 ) {
     let mut server = raft.server_metrics();
     loop {
-        if let Some(term) = led_term(&raft)
-            && applied
-                .borrow_and_update()
-                .is_some_and(|it| it.leader_id.term == term)
-            && let Some(reign) = log.begin_reign(term)
-        {
-            reigns.send_replace(Some(reign));
-            proposer::propose(&raft, &log, &bell, reign, term).await;
-            reigns.send_replace(None);
-            continue;
+        let ready = led_term(&raft).filter(|term| {
+            let applied = applied.borrow_and_update();
+            applied.is_some_and(|it| it.leader_id.term == *term)
+        });
+        if let Some(term) = ready {
+            // Consensus adds the entries of a change of members while the gate is held.
+            let held = gate.lock().await;
+            let reign = match led_term(&raft) == Some(term) {
+                true => log.begin_reign(term),
+                false => None,
+            };
+            drop(held);
+            if let Some(reign) = reign {
+                reigns.send_replace(Some((reign, term)));
+                proposer::propose(&raft, &log, &bell, reign, term).await;
+                reigns.send_replace(None);
+                continue;
+            }
         }
         tokio::select! {
             biased;
@@ -53,7 +62,7 @@ pub(crate) async fn lead(
 }
 
 /// Returns the term that this node leads, unless its members are changing.
-fn led_term(raft: &Raft) -> Option<u64> {
+pub(crate) fn led_term(raft: &Raft) -> Option<u64> {
     let server = raft.server_metrics();
     let server = server.borrow_watched();
     let members = &server.membership_config;

@@ -32,6 +32,9 @@ pub(crate) fn check_decoders(body: &Bytes) {
     if let Ok(answer) = message::get_vote_answer(body.clone()) {
         same(&|out| message::put_vote_answer(out, &answer));
     }
+    if let Ok(request) = message::get_transfer(body.clone()) {
+        same(&|out| message::put_transfer(out, &request));
+    }
     if let Some(bytes) = body.first_chunk::<HELLO_SIZE>()
         && let Ok(hello) = Hello::decode(bytes)
     {

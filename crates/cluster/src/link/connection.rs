@@ -1,9 +1,7 @@
 //! An established connection: requests of both sides, and their answers.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -15,22 +13,19 @@ use net::{Outbox, Pushed, Source, Stream};
 use parking_lot::Mutex;
 
 use super::Channel;
+use super::answer::Answer;
 use super::frame::{HEADER_SIZE, Head, Operation, next_frame};
 use super::serve::Server;
 
 /// Bytes per read at most.
 const ROOM_SIZE: usize = 64 << 10;
 
-/// An answer: what appends its body. `None` if the request gets no answer.
-pub(super) type Answer = Option<Box<dyn FnOnce(&mut Vec<u8>) + Send>>;
-
-/// A request that is being served.
-pub(super) type Serving = Pin<Box<dyn Future<Output = Answer> + Send>>;
-
 /// A connection to a peer.
 pub(super) struct Connection {
     outbox: Outbox,
     channel: Channel,
+    /// The peer's id.
+    peer: u64,
     ids: AtomicU32,
     /// Callers that wait for answers, by the upper half of the id; `None` when the connection has
     /// ended.
@@ -79,10 +74,15 @@ impl Answers {
 
 impl Connection {
     /// Creates a connection over a stream after its handshake. Returns the half to read too.
-    pub(super) fn new(stream: Stream, channel: Channel) -> (Arc<Connection>, Box<dyn Source>) {
+    pub(super) fn new(
+        stream: Stream,
+        peer: u64,
+        channel: Channel,
+    ) -> (Arc<Connection>, Box<dyn Source>) {
         let connection = Arc::new(Connection {
             outbox: Outbox::new(stream.sink),
             channel,
+            peer,
             ids: AtomicU32::new(0),
             callers: Mutex::new(Some(BTreeMap::new())),
         });
@@ -148,7 +148,7 @@ impl Connection {
                     self.pass_on(head, body);
                     continue;
                 }
-                let mut serving = server.serve(head, body);
+                let mut serving = server.serve(self.peer, head, body);
                 match futures_util::FutureExt::now_or_never(&mut serving) {
                     Some(answer) => self.answer(head, answer),
                     None => running.push(async move { (head, serving.await) }),

@@ -23,6 +23,8 @@ pub(crate) enum Operation {
     Append = 1,
     Vote = 2,
     PreVote = 3,
+    Transfer = 4,
+    Call = 5,
 }
 
 /// A frame without its body.
@@ -75,6 +77,8 @@ impl Head {
             1 => Operation::Append,
             2 => Operation::Vote,
             3 => Operation::PreVote,
+            4 => Operation::Transfer,
+            5 => Operation::Call,
             _ => return None,
         };
         let is_answer = match is_answer {

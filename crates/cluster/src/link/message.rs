@@ -8,6 +8,8 @@
 //! append answer  0 u8: success; 1 u8 | log id: partial; 2 u8: conflict; 3 u8 | vote: higher vote
 //! vote request   vote | last log id | leadership transfer u8
 //! vote answer    vote | last log id | granted u8
+//! transfer       vote | node u64 | last log id
+//! transfer answer   accepted u8
 //! ```
 //!
 //! Kind 1 of an entry is a block of records, kind 2 a membership.
@@ -16,7 +18,7 @@ use std::io;
 
 use bytes::{Buf, Bytes};
 use openraft::EntryPayload;
-use openraft::raft::{VoteRequest, VoteResponse};
+use openraft::raft::{TransferLeaderRequest, VoteRequest, VoteResponse};
 
 use crate::raft::{
     AppendRequest, AppendResponse, Block, Entry, LogId, Types, Vote, decode_membership,
@@ -117,6 +119,33 @@ pub(crate) fn get_vote_answer(mut body: Bytes) -> io::Result<VoteResponse<Types>
     let answer = VoteResponse::new(vote, last, get_bool(&mut body)?);
     end(&body)?;
     Ok(answer)
+}
+
+/// Appends a request to take over the leadership.
+pub(crate) fn put_transfer(out: &mut Vec<u8>, request: &TransferLeaderRequest<Types>) {
+    put_vote(out, request.from_leader());
+    out.extend_from_slice(&request.to_node_id().to_le_bytes());
+    put_log_id(out, request.last_log_id().copied());
+}
+
+/// Decodes a request to take over the leadership.
+pub(crate) fn get_transfer(mut body: Bytes) -> io::Result<TransferLeaderRequest<Types>> {
+    let (vote, to) = (get_vote(&mut body)?, get_u64(&mut body)?);
+    let request = TransferLeaderRequest::new(vote, to, get_log_id(&mut body)?);
+    end(&body)?;
+    Ok(request)
+}
+
+/// Appends the answer to a request to take over the leadership.
+pub(crate) fn put_transfer_answer(out: &mut Vec<u8>, is_accepted: bool) {
+    out.push(is_accepted.into());
+}
+
+/// Decodes the answer to a request to take over the leadership.
+pub(crate) fn get_transfer_answer(mut body: Bytes) -> io::Result<bool> {
+    let is_accepted = get_bool(&mut body)?;
+    end(&body)?;
+    Ok(is_accepted)
 }
 
 fn put_entry(out: &mut Vec<u8>, entry: &Entry) {
@@ -243,11 +272,19 @@ fn malformed() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raft::founding_block;
+    use crate::member::{Addresses, Member};
+    use crate::raft::first_members;
 
     fn request() -> AppendRequest {
-        let members = [(1, "a:1".to_owned()), (2, "b:2".to_owned())].into();
-        let members = founding_block(&members, 5).unwrap().as_members().unwrap();
+        let member = |id| Member {
+            id,
+            addresses: Addresses {
+                link: format!("host-{id}:7402"),
+                ..Addresses::default()
+            },
+        };
+        let first = first_members(Default::default(), &[member(1), member(2)], 5);
+        let members = first.unwrap().as_members().unwrap();
         let (_, membership) = decode_membership(members).unwrap();
         let block = Block {
             time_ms: 77,
@@ -327,5 +364,8 @@ mod tests {
         let answer = VoteResponse::new(vote, None, true);
         let bytes = encoded(|out| put_vote_answer(out, &answer));
         assert_eq!(get_vote_answer(bytes).unwrap(), answer);
+        let request = TransferLeaderRequest::new(vote, 3, Some(log_id(4, 5)));
+        let bytes = encoded(|out| put_transfer(out, &request));
+        assert_eq!(get_transfer(bytes).unwrap(), request);
     }
 }

@@ -5,20 +5,25 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::Stream;
 use journal::ShardId;
 use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkV2};
-use openraft::raft::{SnapshotResponse, StreamAppendResult, VoteRequest, VoteResponse};
+use openraft::raft::{
+    SnapshotResponse, StreamAppendResult, TransferLeaderRequest, TransferLeaderResponse,
+    VoteRequest, VoteResponse,
+};
 use openraft::type_config::alias::SnapshotOf;
-use openraft::{BasicNode, OptionalSend, RaftNetworkFactory};
+use openraft::{OptionalSend, RaftNetworkFactory};
 use tokio::time::timeout;
 
 use super::append::AppendStream;
 use super::frame::Operation;
 use super::peers::{Link, Peers};
 use super::{Channel, message};
+use crate::member::Addresses;
 use crate::raft::{AppendRequest, AppendResponse, RpcError, SnapshotData, Types, Vote};
 
 /// Longest time for which a request that only tells the committed index is held.
@@ -36,8 +41,8 @@ impl Network {
         Network { peers, shard }
     }
 
-    fn peer(&self, target: u64, node: &BasicNode, appends: Channel, hold: Duration) -> Peer {
-        let link = |channel| self.peers.link(target, &node.addr, channel);
+    fn peer(&self, target: u64, addresses: &Addresses, appends: Channel, hold: Duration) -> Peer {
+        let link = |channel| self.peers.link(target, &addresses.link, channel);
         Peer {
             appends: link(appends),
             votes: link(Channel::Pulse),
@@ -50,12 +55,12 @@ impl Network {
 impl RaftNetworkFactory<Types> for Network {
     type Network = Peer;
 
-    async fn new_client(&mut self, target: u64, node: &BasicNode) -> Peer {
-        self.peer(target, node, Channel::Log, COMMIT_HOLD)
+    async fn new_client(&mut self, target: u64, addresses: &Addresses) -> Peer {
+        self.peer(target, addresses, Channel::Log, COMMIT_HOLD)
     }
 
-    async fn new_heartbeat_client(&mut self, target: u64, node: &BasicNode) -> Peer {
-        self.peer(target, node, Channel::Pulse, Duration::ZERO)
+    async fn new_heartbeat_client(&mut self, target: u64, addresses: &Addresses) -> Peer {
+        self.peer(target, addresses, Channel::Pulse, Duration::ZERO)
     }
 }
 
@@ -69,20 +74,19 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Sends a vote request and waits for its answer.
-    async fn vote_on(
+    /// Sends a request on the connection for votes, and waits for its answer.
+    async fn ask<T>(
         &self,
         operation: Operation,
-        request: &VoteRequest<Types>,
         option: &RPCOption,
-    ) -> Result<VoteResponse<Types>, RpcError> {
+        put: impl FnOnce(&mut Vec<u8>),
+        get: impl FnOnce(Bytes) -> io::Result<T>,
+    ) -> Result<T, RpcError> {
         let answered = async {
             let caller = self.votes.connection().await.call()?;
-            caller.send(operation, self.shard, 0, |out| {
-                message::put_vote_request(out, request);
-            });
+            caller.send(operation, self.shard, 0, put);
             match std::future::poll_fn(|context| caller.answers.poll(context)).await {
-                Some((_, body)) => message::get_vote_answer(body),
+                Some((_, body)) => get(body),
                 None => Err(io::ErrorKind::ConnectionReset.into()),
             }
         };
@@ -128,7 +132,9 @@ impl RaftNetworkV2<Types> for Peer {
         request: VoteRequest<Types>,
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RpcError> {
-        self.vote_on(Operation::Vote, &request, &option).await
+        let put = |out: &mut Vec<u8>| message::put_vote_request(out, &request);
+        self.ask(Operation::Vote, &option, put, message::get_vote_answer)
+            .await
     }
 
     async fn pre_vote(
@@ -136,7 +142,25 @@ impl RaftNetworkV2<Types> for Peer {
         request: VoteRequest<Types>,
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RpcError> {
-        self.vote_on(Operation::PreVote, &request, &option).await
+        let put = |out: &mut Vec<u8>| message::put_vote_request(out, &request);
+        self.ask(Operation::PreVote, &option, put, message::get_vote_answer)
+            .await
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<Types>,
+        option: RPCOption,
+    ) -> Result<TransferLeaderResponse<Types>, RpcError> {
+        let put = |out: &mut Vec<u8>| message::put_transfer(out, &request);
+        let get = message::get_transfer_answer;
+        match self.ask(Operation::Transfer, &option, put, get).await? {
+            true => Ok(Ok(())),
+            false => {
+                let message = "the node cannot take over the leadership now";
+                Err(unreachable(&io::Error::other(message)))
+            }
+        }
     }
 
     async fn full_snapshot(

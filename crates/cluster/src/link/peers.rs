@@ -91,6 +91,13 @@ impl Peers {
         })
     }
 
+    /// Keeps connections to a member on all channels.
+    pub(crate) fn connect_to(self: &Arc<Self>, peer: u64, address: &str) {
+        for channel in Channel::ALL {
+            self.link(peer, address, channel);
+        }
+    }
+
     /// Returns a channel to a peer. If this node has the lower id, it dials the address.
     pub(super) fn link(self: &Arc<Self>, peer: u64, address: &str, channel: Channel) -> Arc<Link> {
         let mut links = self.links.lock();
@@ -131,7 +138,7 @@ impl Peers {
     /// Serves a connection that a peer has dialed, until it ends.
     pub(crate) async fn accept(self: &Arc<Self>, mut stream: Stream) -> Result<(), HandshakeError> {
         let greeted = handshake::answer(&mut stream, self.own, &self.key).await?;
-        let (connection, source) = Connection::new(stream, greeted.channel);
+        let (connection, source) = Connection::new(stream, greeted.peer.id, greeted.channel);
         self.dialed_link(greeted).set(connection.clone());
         connection.run(source, self.server.clone()).await;
         Ok(())
@@ -147,7 +154,7 @@ impl Peers {
     ) -> Result<(), HandshakeError> {
         let mut stream = self.dialer.dial(address).await?;
         handshake::greet(&mut stream, self.own, peer, channel, &self.key).await?;
-        let (connection, source) = Connection::new(stream, channel);
+        let (connection, source) = Connection::new(stream, peer, channel);
         link.set(connection.clone());
         connection.run(source, self.server.clone()).await;
         Ok(())

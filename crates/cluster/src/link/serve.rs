@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use openraft::raft::VoteResponse;
 
-use super::connection::{Answer, Serving};
+use super::answer::{Answer, Serving};
+use super::call::CallServer;
 use super::frame::{Head, Operation};
 use super::message;
 use crate::raft::{Raft, Types};
@@ -13,13 +14,15 @@ use crate::raft::{Raft, Types};
 pub(crate) struct Server {
     /// By number. Empty until the node takes part.
     shards: parking_lot::RwLock<Vec<Raft>>,
+    calls: CallServer,
 }
 
 impl Server {
     /// Creates a server without shards.
-    pub(crate) fn new() -> Server {
+    pub(crate) fn new(calls: CallServer) -> Server {
         Server {
             shards: parking_lot::RwLock::default(),
+            calls,
         }
     }
 
@@ -30,7 +33,10 @@ impl Server {
 
     /// Serves a request. A malformed one, and one for an unknown shard, gets no answer, as if this
     /// node were not there.
-    pub(super) fn serve(&self, head: Head, body: Bytes) -> Serving {
+    pub(super) fn serve(&self, from: u64, head: Head, body: Bytes) -> Serving {
+        if head.operation == Operation::Call {
+            return self.calls.serve(from, body);
+        }
         let shards = self.shards.read();
         let raft = shards.get(usize::from(head.shard.0)).cloned();
         drop(shards);
@@ -48,6 +54,16 @@ impl Server {
                     let request = message::get_vote_request(body).ok()?;
                     vote_answer(raft.pre_vote(request).await.ok()?)
                 }
+                Operation::Transfer => {
+                    let request = message::get_transfer(body).ok()?;
+                    let outcome = raft.handle_transfer_leader(request).await.ok()?;
+                    let is_accepted = outcome.is_ok();
+                    let put = move |out: &mut Vec<u8>| {
+                        message::put_transfer_answer(out, is_accepted);
+                    };
+                    Some(Box::new(put) as Box<dyn FnOnce(&mut Vec<u8>) + Send>)
+                }
+                Operation::Call => None,
             }
         })
     }

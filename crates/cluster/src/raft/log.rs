@@ -14,8 +14,11 @@ use tokio::sync::Notify;
 
 use super::flushes::Flushes;
 use super::members::{decode_membership, encode_membership};
-use super::types::{LogId, StoredMembership, log_id};
+use super::types::{LogId, Membership, StoredMembership, log_id};
 use super::{Block, Entry};
+
+/// Bytes that are read at once to find memberships.
+const READ_SIZE: usize = 4 << 20;
 
 /// The log of one shard.
 pub(crate) struct ShardLog {
@@ -164,6 +167,26 @@ impl ShardLog {
         let record = record.ok_or_else(|| io::Error::other("the newest record is missing"))?;
         let (log_id, membership) = decode_membership(record.payload)?;
         Ok(StoredMembership::new(Some(log_id), membership))
+    }
+
+    /// Returns the newest membership of the log, committed or not.
+    pub(crate) fn newest_membership(&self) -> Result<Membership, LogError> {
+        let shard = self.shard;
+        let failed = |error| LogError::Members { shard, error };
+        let (filed, mut newest) = self.filed()?;
+        let mut next = filed.map_or(0, |filed| filed.index + 1);
+        loop {
+            let entries = self.read(next, u64::MAX, READ_SIZE).map_err(failed)?;
+            let Some(last) = entries.last() else {
+                return Ok(newest.membership().clone());
+            };
+            next = last.log_id.index + 1;
+            for entry in entries {
+                if let EntryPayload::Membership(membership) = entry.payload {
+                    newest = StoredMembership::new(Some(entry.log_id), membership);
+                }
+            }
+        }
     }
 
     /// Begins the reign of a term, unless one was begun in it, or another leader has appended since.

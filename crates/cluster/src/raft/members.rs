@@ -2,20 +2,22 @@
 //!
 //! ```text
 //! term u64 | index u64 | configurations u32 | each: voters u32, each: id u64
-//!          | nodes u32 | each: id u64, address size u32, address
+//!          | members u32 | each: id u64, five texts, each: size u32, bytes
 //! ```
 //!
 //! Term and index are those of the entry, so that the newest committed membership can be restored
-//! from its record alone.
+//! from its record alone. The texts are the name, and the addresses for nodes, Kafka, HTTP and native
+//! clients; an empty one is none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use bytes::{Buf, Bytes};
+use journal::segment::ShardEnd;
 use journal::{DecidedBlock, Index};
-use openraft::BasicNode;
 
 use super::types::{LogId, Membership, log_id};
+use crate::member::{Addresses, Member, TEXT_SIZE_MAX};
 
 /// Encodes a membership with the log id of its entry.
 pub(crate) fn encode_membership(log_id: LogId, membership: &Membership, out: &mut Vec<u8>) {
@@ -29,10 +31,9 @@ pub(crate) fn encode_membership(log_id: LogId, membership: &Membership, out: &mu
         }
     }
     put_u32(out, membership.nodes().count());
-    for (id, node) in membership.nodes() {
+    for (id, addresses) in membership.nodes() {
         out.extend_from_slice(&id.to_le_bytes());
-        put_u32(out, node.addr.len());
-        out.extend_from_slice(node.addr.as_bytes());
+        put_addresses(addresses, out);
     }
 }
 
@@ -56,13 +57,7 @@ pub(crate) fn decode_membership(mut bytes: Bytes) -> io::Result<(LogId, Membersh
     let mut nodes = BTreeMap::new();
     for _ in 0..bytes.try_get_u32_le().map_err(malformed)? {
         let id = bytes.try_get_u64_le().map_err(malformed)?;
-        let size = bytes.try_get_u32_le().map_err(malformed)? as usize;
-        if size > bytes.len() {
-            return Err(self::malformed());
-        }
-        let address = String::from_utf8(bytes.split_to(size).to_vec());
-        let address = address.map_err(|_| self::malformed())?;
-        nodes.insert(id, BasicNode::new(address));
+        nodes.insert(id, get_addresses(&mut bytes)?);
     }
     if bytes.has_remaining() {
         return Err(self::malformed());
@@ -72,22 +67,46 @@ pub(crate) fn decode_membership(mut bytes: Bytes) -> io::Result<(LogId, Membersh
     Ok((log_id(term, index), membership))
 }
 
-/// Returns the first block of a new cluster's shard, as each founding member writes it: its members,
-/// at term 0.
-pub(crate) fn founding_block(
-    members: &BTreeMap<u64, String>,
+/// Returns a block with the first members of a shard, which are its voters. It comes after `last`,
+/// the shard's last block. `None` if there are none, or if their addresses take too much room.
+pub(crate) fn first_members(
+    last: ShardEnd,
+    members: &[Member],
     time_ms: u64,
 ) -> Option<DecidedBlock> {
-    let voters = members.keys().copied().collect();
+    let voters: BTreeSet<_> = members.iter().map(|member| member.id).collect();
     let nodes = members
         .iter()
-        .map(|(id, address)| (*id, BasicNode::new(address)));
+        .map(|member| (member.id, member.addresses.clone()));
     let nodes: BTreeMap<_, _> = nodes.collect();
     let membership = Membership::new(vec![voters], nodes).ok()?;
     let mut bytes = Vec::new();
-    encode_membership(log_id(0, 0), &membership, &mut bytes);
-    let is_small = bytes.len() <= journal::MEMBERS_SIZE_MAX;
-    is_small.then(|| DecidedBlock::members(0, Index(1), time_ms, 0, &bytes))
+    encode_membership(log_id(last.term, last.index.0), &membership, &mut bytes);
+    let is_possible = !members.is_empty() && bytes.len() <= journal::MEMBERS_SIZE_MAX;
+    let index = Index(last.index.0 + 1);
+    is_possible.then(|| DecidedBlock::members(last.term, index, time_ms, 0, &bytes))
+}
+
+/// Appends the name and the addresses of a member.
+fn put_addresses(addresses: &Addresses, out: &mut Vec<u8>) {
+    for text in addresses.texts() {
+        put_u32(out, text.len());
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Takes the name and the addresses of a member off the bytes.
+fn get_addresses(bytes: &mut Bytes) -> io::Result<Addresses> {
+    let mut texts: [String; 5] = Default::default();
+    for text in &mut texts {
+        let size = bytes.try_get_u32_le().map_err(|_| malformed())? as usize;
+        if size > bytes.len() || size > TEXT_SIZE_MAX {
+            return Err(malformed());
+        }
+        let decoded = String::from_utf8(bytes.split_to(size).to_vec());
+        *text = decoded.map_err(|_| malformed())?;
+    }
+    Ok(Addresses::from_texts(texts))
 }
 
 fn put_u32(out: &mut Vec<u8>, number: usize) {

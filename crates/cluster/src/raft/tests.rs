@@ -4,16 +4,17 @@ mod crashes;
 mod disk;
 mod suite;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::stream;
+use journal::segment::ShardEnd;
 use openraft::storage::{RaftLogReader, RaftLogStorage, RaftStateMachine};
 use openraft::{EntryPayload, RaftSnapshotBuilder};
 
 use self::disk::{Running, SHARD, run};
 use super::types::StoredMembership;
 use super::*;
+use crate::member::{Addresses, Member};
 
 /// Returns an entry without records, as another leader has appended it.
 fn blank(term: u64, index: u64) -> Entry {
@@ -24,9 +25,19 @@ fn blank(term: u64, index: u64) -> Entry {
     }
 }
 
-fn members(count: u64) -> BTreeMap<u64, String> {
-    let address = |id| (id, format!("host-{id}:7402"));
-    (1..=count).map(address).collect()
+/// Returns the first block, with this number of members.
+fn founding_block(count: u64) -> journal::DecidedBlock {
+    let member = |id| Member {
+        id,
+        addresses: Addresses {
+            name: format!("node-{id}"),
+            link: format!("host-{id}:7402"),
+            kafka: Some(format!("host-{id}:9092")),
+            ..Addresses::default()
+        },
+    };
+    let members: Vec<_> = (1..=count).map(member).collect();
+    first_members(ShardEnd::default(), &members, 5).unwrap()
 }
 
 /// Applies entries that are in the log.
@@ -37,13 +48,15 @@ async fn apply(machine: &mut Machine, entries: Vec<Entry>) {
 
 #[test]
 fn members_are_decoded_unchanged_and_cut_bytes_are_refused() {
-    let block = founding_block(&members(3), 5).unwrap();
+    let block = founding_block(3);
     let bytes = block.as_members().unwrap();
     let (at, membership) = decode_membership(bytes.clone()).unwrap();
     assert_eq!(at, log_id(0, 0));
     assert_eq!(membership.voter_ids().collect::<Vec<_>>(), [1, 2, 3]);
     let node = membership.get_node(&2).unwrap();
-    assert_eq!(node.addr, "host-2:7402");
+    assert_eq!(node.link, "host-2:7402");
+    assert_eq!(node.kafka.as_deref(), Some("host-2:9092"));
+    assert_eq!(node.http, None);
     let mut again = Vec::new();
     encode_membership(at, &membership, &mut again);
     assert_eq!(again, bytes);
@@ -100,7 +113,7 @@ fn filed_entries_are_applied_and_purged_after_a_restart() {
         let disk = Arc::new(journal::disk::SimulatedDisk::new(1));
         let mut running = Running::open(&disk, 1);
         let log = running.log();
-        let founding = founding_block(&members(3), 5).unwrap();
+        let founding = founding_block(3);
         log.journal.append_decided(SHARD, &founding).unwrap();
         let mut machine = Machine::new(log.clone()).unwrap();
         let mut store = Store::new(log.clone());

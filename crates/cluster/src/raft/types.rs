@@ -1,17 +1,19 @@
 //! The types that openraft is used with.
 
 use openraft::impls::leader_id_std;
-use openraft::{BasicNode, type_config::alias};
+use openraft::type_config::alias;
 use openraft_rt::deterministic_rng::DeterministicRng;
 use openraft_rt_tokio::TokioRuntime;
 
 use super::{Block, Entry};
+use crate::member::Addresses;
 
 openraft::declare_raft_types!(
     /// Blocks as entries, nodes with their addresses, and log ids of a term and an index.
     pub(crate) Types:
         D = Block,
         R = (),
+        Node = Addresses,
         Entry = Entry,
         LeaderId = leader_id_std::LeaderId<Self::Term, Self::NodeId>,
         AsyncRuntime = Runtime,
@@ -23,7 +25,7 @@ pub(crate) type Runtime = DeterministicRng<TokioRuntime>;
 pub(crate) type LogId = alias::LogIdOf<Types>;
 pub(crate) type Vote = alias::VoteOf<Types>;
 pub(crate) type Term = alias::CommittedLeaderIdOf<Types>;
-pub(crate) type Membership = openraft::Membership<u64, BasicNode>;
+pub(crate) type Membership = openraft::Membership<u64, Addresses>;
 pub(crate) type StoredMembership = alias::StoredMembershipOf<Types>;
 pub(crate) type AppendRequest = openraft::raft::AppendEntriesRequest<Types>;
 pub(crate) type AppendResponse = openraft::raft::AppendEntriesResponse<Types>;

@@ -13,7 +13,7 @@ const SEEDS: u64 = 3;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs a world to its end.
-fn run(world: impl Future<Output = ()>) {
+pub(crate) fn run(world: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

@@ -4,5 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod agreement;
+mod members;
 mod network;
 mod world;

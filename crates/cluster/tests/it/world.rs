@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use cluster::{Key, Node, Settings};
+use futures_util::future::BoxFuture;
 use journal::disk::SimulatedDisk;
 use journal::disk::simulated::Fate;
 use journal::filing::Step;
@@ -45,6 +47,26 @@ struct Running {
     checked: [Index; SHARDS as usize],
 }
 
+/// Answers each call with its request.
+struct Echo;
+
+impl cluster::Calls for Echo {
+    fn answer(&self, _: u64, request: Bytes) -> BoxFuture<'static, Bytes> {
+        Box::pin(std::future::ready(request))
+    }
+}
+
+/// Returns a node as a member.
+pub(crate) fn member(id: u64) -> cluster::Member {
+    cluster::Member {
+        id,
+        addresses: cluster::Addresses {
+            link: address(id),
+            ..cluster::Addresses::default()
+        },
+    }
+}
+
 /// An append whose outcome is not known.
 struct Waiting {
     id: u64,
@@ -53,12 +75,16 @@ struct Waiting {
     stream: StreamId,
     offset: u64,
     payload: u64,
+    /// Number of disks that the block must be on.
+    quorum: usize,
 }
 
 pub(crate) struct World {
     pub(crate) rng: fastrand::Rng,
     pub(crate) network: Network,
     members: Vec<Member>,
+    /// The nodes that begin the cluster are those with the lowest ids.
+    founders: u64,
     start: Instant,
     payloads: u64,
     waiting: Vec<Waiting>,
@@ -92,18 +118,26 @@ pub(crate) struct Counts {
 }
 
 impl World {
+    /// Starts three nodes that begin a cluster together.
     pub(crate) async fn start(seed: u64) -> World {
+        World::start_with(seed, NODES).await
+    }
+
+    /// Starts nodes, of which so many begin the cluster. The others have empty logs and are no
+    /// members.
+    pub(crate) async fn start_with(seed: u64, founders: u64) -> World {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let member = |id| Member {
+        let new = |id| Member {
             id,
             disk: SimulatedDisk::new(rng.u64(..)),
             starts: 0,
             running: None,
         };
-        let members = (1..=NODES).map(member).collect();
+        let members = (1..=NODES).map(new).collect();
         let mut world = World {
             network: Network::new(rng.u64(..)),
             members,
+            founders,
             rng,
             start: Instant::now(),
             payloads: 0,
@@ -120,6 +154,27 @@ impl World {
         &mut self.members[id as usize - 1]
     }
 
+    /// Returns a running node.
+    pub(crate) fn node(&self, id: u64) -> &Node {
+        let running = self.members[id as usize - 1].running.as_ref();
+        &running.expect("the node runs").node
+    }
+
+    /// Returns the voters of each shard, as a node knows them.
+    pub(crate) fn voters(&self, id: u64) -> Vec<Vec<u64>> {
+        let shards = (0..SHARDS).map(ShardId);
+        shards.map(|it| self.node(id).status(it).voters).collect()
+    }
+
+    /// Runs until the voters of all shards are these, as a node knows them.
+    pub(crate) async fn run_until_voters(&mut self, id: u64, voters: &[u64]) {
+        let end = Instant::now() + AGREE_MAX;
+        while self.voters(id).iter().any(|it| it != voters) {
+            assert!(Instant::now() < end, "{:?}", self.statuses());
+            self.run_for(Duration::from_millis(100)).await;
+        }
+    }
+
     pub(crate) fn is_running(&self, id: u64) -> bool {
         self.members[id as usize - 1].running.is_some()
     }
@@ -129,6 +184,7 @@ impl World {
         let entropy = self.rng.u64(..);
         let seed = self.rng.u64(..);
         let (network, start) = (self.network.clone(), self.start);
+        let founders = self.founders;
         let member = self.member(id);
         let options = Options {
             journal_id: 100 + id,
@@ -143,15 +199,19 @@ impl World {
         let disk = Arc::new(member.disk.clone());
         let opened = Journal::open_stepped(disk, &options).unwrap();
         let journal = Arc::new(opened.journal);
-        if member.starts == 0 {
-            let members = (1..=NODES).map(|id| (id, address(id))).collect();
-            cluster::found(&journal, &members, 1000).unwrap();
+        let mut init = None;
+        if member.starts == 0 && id <= founders {
+            let members: Vec<_> = (1..=founders).map(self::member).collect();
+            init = Some(members);
         }
         member.starts += 1;
         let mut tasks = JoinSet::new();
         let sync_us = Arc::new(Mutex::new(2000));
         let steps = step_disk(opened.line, opened.background, seed, sync_us.clone(), start);
         tasks.spawn(steps);
+        if let Some(members) = init {
+            cluster::init(&journal, &members, 1000).await.unwrap();
+        }
         let settings = Settings {
             cluster: CLUSTER,
             id,
@@ -159,7 +219,8 @@ impl World {
             entropy,
         };
         let now_ms = move || now_ms(start);
-        let node = Node::start(journal.clone(), settings, network.dialer(id), now_ms).await;
+        let calls = Arc::new(Echo);
+        let node = Node::start(journal.clone(), settings, network.dialer(id), calls, now_ms).await;
         let node = node.unwrap();
         network.set_acceptor(id, node.acceptor());
         self.member(id).running = Some(Running {
@@ -224,6 +285,7 @@ impl World {
         if member.reign(shard).is_none() {
             return;
         }
+        let quorum = running.node.status(shard).voters.len() / 2 + 1;
         for _ in 0..self.rng.usize(1..4) {
             let mut guard = running.journal.lock(shard, now_ms(self.start));
             let stream = StreamId(self.rng.u64(..STREAMS));
@@ -238,6 +300,7 @@ impl World {
                     stream,
                     offset: appended.offset,
                     payload: self.payloads,
+                    quorum,
                 }),
                 Err(AppendError::Moved | AppendError::Full) => return,
                 Err(error) => panic!("{error}"),
@@ -283,7 +346,7 @@ impl World {
         }
     }
 
-    /// Checks that an acknowledged block would survive a power failure of all nodes on a majority.
+    /// Checks that an acknowledged block would survive a power failure of all nodes on a quorum.
     fn check_quorum(&self, acked: &Waiting) {
         let has_block = |member: &&Member| {
             let image = member.disk.fork();
@@ -311,7 +374,8 @@ impl World {
             })
         };
         let count = self.members.iter().filter(has_block).count();
-        assert!(count >= 2, "{:?} was acked on {count} disks", acked.ticket);
+        let (quorum, ticket) = (acked.quorum, acked.ticket);
+        assert!(count >= quorum, "{ticket:?} was acked on {count} disks");
     }
 
     /// Ends all faults, and waits until all nodes have the same committed blocks. Checks them.
@@ -409,7 +473,8 @@ impl World {
 impl Member {
     fn reign(&self, shard: ShardId) -> Option<Reign> {
         let running = self.running.as_ref()?;
-        *running.node.reigns(shard).borrow()
+        let reign = *running.node.reigns(shard).borrow();
+        reign.map(|(reign, _)| reign)
     }
 }
 
