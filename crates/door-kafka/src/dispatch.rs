@@ -46,7 +46,7 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         Request::SaslHandshake(it) => {
             tag.now(api::sasl_handshake::answer(client, tag.version, &it))
         }
-        Request::ApiVersions(it) => tag.now(api::api_versions::answer(&it, tag.version)),
+        Request::ApiVersions(it) => tag.now(api::api_versions::answer(client, &it, tag.version)),
         Request::CreateTopics(it) => api::create_topics::answer(client, tag, it),
         Request::DeleteTopics(it) => api::delete_topics::answer(client, tag, it),
         Request::DeleteRecords(it) => api::delete_records::answer(client, tag, it),

@@ -10,6 +10,7 @@
 
 mod accept;
 mod api;
+mod brokers;
 mod client;
 mod deadline;
 mod dispatch;

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use bytes::Bytes;
 use journal::disk::SimulatedDisk;
-use journal::{Background, Journal, Line, OpenError};
+use journal::{Background, Journal, Line, OpenError, ShardId};
 
 use crate::clock::{Clock, Entropy, Ports};
-use crate::membership::Alone;
+use crate::membership::{Alone, CallError, CallFuture, Member, Membership, ShardRole};
 use crate::offload::Inline;
 use crate::platform::Platform;
 
@@ -75,6 +77,72 @@ pub fn platform(clock: Arc<dyn Clock>) -> Arc<Platform> {
         Arc::new(Inline),
         Arc::new(Alone::new(1)),
     ))
+}
+
+/// The membership of node 1 of three. Node `id` has the Kafka address `node-ID:9092`, the HTTP address
+/// `node-ID:7401` and the native address `node-ID:7400`. The leader is the same in all shards, and
+/// node 3 is behind.
+#[derive(Debug)]
+pub struct ThreeMembers {
+    cluster_id: u64,
+    members: Arc<[Member]>,
+    /// The leader; 0 while it is unknown.
+    leader: AtomicU64,
+}
+
+impl ThreeMembers {
+    /// Creates the membership of a cluster that node 1 leads.
+    pub fn new(cluster_id: u64) -> Self {
+        let member = |id: u64| Member {
+            id,
+            name: format!("node-{id}"),
+            kafka: Some((format!("node-{id}"), 9092)),
+            http: Some(format!("node-{id}:7401")),
+            native: Some(format!("node-{id}:7400")),
+        };
+        Self {
+            cluster_id,
+            members: (1..=3).map(member).collect(),
+            leader: AtomicU64::new(1),
+        }
+    }
+
+    /// Changes the leader of all shards.
+    pub fn set_leader(&self, leader: Option<u64>) {
+        self.leader.store(leader.unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+impl Membership for ThreeMembers {
+    fn own_id(&self) -> u64 {
+        1
+    }
+
+    fn is_clustered(&self) -> bool {
+        true
+    }
+
+    fn cluster_id(&self) -> u64 {
+        self.cluster_id
+    }
+
+    fn members(&self) -> Arc<[Member]> {
+        self.members.clone()
+    }
+
+    fn shard(&self, _: ShardId) -> ShardRole {
+        let leader = self.leader.load(Ordering::Relaxed);
+        ShardRole {
+            leader: Some(leader).filter(|it| *it > 0),
+            term: 5,
+            replicas: Arc::new([1, 2, 3]),
+            in_sync: Arc::new([1, 2]),
+        }
+    }
+
+    fn call(&self, _: u64, _: Bytes, _: Duration) -> CallFuture {
+        Box::pin(std::future::ready(Err(CallError::NotSent)))
+    }
 }
 
 /// Opens a journal on a simulated disk. `starts` distinguishes the starts of a node.

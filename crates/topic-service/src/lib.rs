@@ -33,6 +33,7 @@ mod groups;
 mod hints;
 mod keys;
 mod lag;
+mod leaders;
 mod loading;
 mod offsets;
 mod options;

@@ -120,7 +120,7 @@ pub(super) struct Writing {
 }
 
 /// The shard of the catalogue, on every node and for ever.
-const SHARD: ShardId = ShardId(0);
+pub(super) const SHARD: ShardId = ShardId(0);
 
 /// An offset after the end of any stream.
 pub(super) const END: u64 = u64::MAX;
@@ -324,7 +324,7 @@ fn catalogue(store: &Store, at: Location) -> Result<StoredCatalogue, OpenError> 
 }
 
 /// Returns the name of a partition's stream.
-fn stream_name(id: TopicId, index: u32) -> String {
+pub(super) fn stream_name(id: TopicId, index: u32) -> String {
     format!("{id:?}/{index}")
 }
 

@@ -4,6 +4,7 @@ use kafka::ErrorCode;
 use kafka::add_offsets_to_txn::{Request, Response};
 use topics::{Claim, ProducerId};
 
+use crate::brokers::{Brokers, no_transactions};
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::errors::{before_fencing, code_of};
@@ -13,6 +14,9 @@ use crate::reply::{Answer, Tag};
 const FENCING_FROM: i16 = 2;
 
 pub(crate) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
+    if Brokers::of(client).is_clustered() {
+        return tag.now(response(no_transactions().code));
+    }
     if request.group_id.is_empty() {
         return tag.now(response(ErrorCode::InvalidGroupId));
     }

@@ -14,6 +14,7 @@ use topic_service::{Topic as Known, TopicRef, Topics, TransactionError};
 use topics::{Claim, ProducerId};
 
 use super::partition_in;
+use crate::brokers::{Brokers, no_transactions};
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::errors::{Coded, before_fencing};
@@ -45,9 +46,13 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
         }],
     };
     let topics = client.topics();
+    let is_clustered = Brokers::of(client).is_clustered();
     let adding: Vec<_> = transactions
         .into_iter()
-        .map(|transaction| (add(topics, &transaction), transaction))
+        .map(|transaction| match is_clustered {
+            true => (refuse(&transaction), transaction),
+            false => (add(topics, &transaction), transaction),
+        })
         .collect();
     let deadline = Deadline::usual();
     tag.later(async move {
@@ -72,6 +77,13 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
             },
         }
     })
+}
+
+/// Returns an error for each partition: a cluster has no transactions.
+fn refuse(transaction: &Transaction) -> Adding {
+    let topics = transaction.topics.iter();
+    let count = topics.map(|topic| topic.partitions.len()).sum();
+    Adding::Each(vec![no_transactions().code; count])
 }
 
 fn add(topics: &Topics, transaction: &Transaction) -> Adding {

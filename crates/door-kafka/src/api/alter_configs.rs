@@ -4,12 +4,14 @@ use kafka::alter_configs::{Request, ResourceResponse, Response};
 
 use super::changes::{execution, outcome};
 use super::configs::{TOPIC, not_alterable};
+use crate::brokers::Brokers;
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::reply::{Answer, Tag};
 
 pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
+    let brokers = Brokers::of(client);
     let execution = execution(request.validate_only);
     let altering: Vec<_> = request
         .resources
@@ -24,6 +26,10 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
                     let name = &resource.resource_name;
                     client
                         .check_topic(name)
+                        .and_then(|()| {
+                            let mut each = configs.iter();
+                            each.try_for_each(|(key, value)| brokers.check_config(key, *value))
+                        })
                         .map(|()| topics.configure(name, &configs, execution))
                 }
                 other => Err(not_alterable(other)),

@@ -1,10 +1,27 @@
 //! ApiVersions: the supported APIs and versions.
 
-use kafka::ErrorCode;
 use kafka::api_versions::{Request, Response};
+use kafka::{ApiKey, ErrorCode};
 
-pub(crate) fn answer(request: &Request, version: i16) -> Response {
+use crate::client::Client;
+
+/// The APIs that a cluster does not have: it has no transactions.
+const OF_TRANSACTIONS: [ApiKey; 7] = [
+    ApiKey::AddPartitionsToTxn,
+    ApiKey::AddOffsetsToTxn,
+    ApiKey::EndTxn,
+    ApiKey::WriteTxnMarkers,
+    ApiKey::TxnOffsetCommit,
+    ApiKey::DescribeTransactions,
+    ApiKey::ListTransactions,
+];
+
+pub(crate) fn answer(client: &Client, request: &Request, version: i16) -> Response {
     let mut response = Response::of_table();
+    if client.topics().membership().is_clustered() {
+        let is_absent = |api: i16| OF_TRANSACTIONS.iter().any(|key| key.code() == api);
+        response.api_keys.retain(|it| !is_absent(it.api_key));
+    }
     let is_named = is_name(&request.client_software_name);
     if version >= 3 && !(is_named && is_name(&request.client_software_version)) {
         response = Response {

@@ -3,8 +3,8 @@
 use kafka::describe_configs::{Config, Synonym};
 use topics::{Key, Kind};
 
-use super::NODE_ID;
 use super::configs::{Source, kind_code};
+use crate::brokers::{Broker, Brokers};
 use crate::client::Client;
 
 /// A broker configuration. None of them changes while the node runs.
@@ -17,10 +17,16 @@ struct Setting {
     documentation: &'static str,
 }
 
-/// Returns the configuration of the broker, by name.
-pub(super) fn described(client: &Client, has_synonyms: bool, is_documented: bool) -> Vec<Config> {
+/// Returns the configuration of a broker, by name. All brokers have the same, except for their ids
+/// and addresses.
+pub(super) fn described(
+    client: &Client,
+    broker: &Broker,
+    has_synonyms: bool,
+    is_documented: bool,
+) -> Vec<Config> {
     let mut settings = of_topics(client);
-    settings.extend(of_node(client));
+    settings.extend(of_node(client, broker));
     settings.extend(of_groups(client));
     settings.sort_unstable_by_key(|setting| setting.name);
     let settings = settings.into_iter();
@@ -72,7 +78,9 @@ fn of_topics(client: &Client) -> Vec<Setting> {
     settings.collect()
 }
 
-fn of_node(client: &Client) -> [Setting; 16] {
+fn of_node(client: &Client, broker: &Broker) -> [Setting; 16] {
+    let brokers = Brokers::of(client);
+    let replicas = brokers.replicas().len();
     let options = client.topics().options();
     let door = &client.door.options;
     let protocol = match (client.door.asks_who_it_is(), door.is_tls) {
@@ -86,13 +94,13 @@ fn of_node(client: &Client) -> [Setting; 16] {
             true => format!("[{host}]"),
             false => host.to_owned(),
         };
-        format!("{protocol}://{host}:{}", client.place.port)
+        format!("{protocol}://{host}:{}", broker.address.port)
     };
     [
         setting(
             "advertised.listeners",
             Kind::List,
-            listener(&client.place.host),
+            listener(&broker.address.host),
             None,
             "The address at which clients are told to find the broker (kafka.advertised).",
         ),
@@ -113,9 +121,9 @@ fn of_node(client: &Client) -> [Setting; 16] {
         setting(
             "broker.id",
             Kind::Int,
-            NODE_ID,
+            broker.id,
             None,
-            "The number of the only broker.",
+            "The number of the broker.",
         ),
         setting(
             "connections.max.idle.ms",
@@ -127,9 +135,9 @@ fn of_node(client: &Client) -> [Setting; 16] {
         setting(
             "default.replication.factor",
             Kind::Int,
-            1,
+            replicas,
             Some("1"),
-            "1: there is one broker.",
+            "The number of replicas of every partition.",
         ),
         setting(
             "delete.topic.enable",
@@ -141,7 +149,7 @@ fn of_node(client: &Client) -> [Setting; 16] {
         setting(
             "listeners",
             Kind::List,
-            listener(&client.place.host),
+            listener(&broker.address.host),
             None,
             "The address at which clients reach the broker (kafka.listen).",
         ),
@@ -155,9 +163,9 @@ fn of_node(client: &Client) -> [Setting; 16] {
         setting(
             "node.id",
             Kind::Int,
-            NODE_ID,
+            broker.id,
             None,
-            "The number of the only broker.",
+            "The number of the broker.",
         ),
         setting(
             "num.partitions",
@@ -183,16 +191,16 @@ fn of_node(client: &Client) -> [Setting; 16] {
         setting(
             "transaction.state.log.min.isr",
             Kind::Int,
-            1,
+            brokers.quorum(),
             Some("2"),
-            "1: there is one broker.",
+            "How many replicas acknowledge a record.",
         ),
         setting(
             "transaction.state.log.replication.factor",
             Kind::Int,
-            1,
+            replicas,
             Some("3"),
-            "1: there is one broker.",
+            "The number of replicas of every partition.",
         ),
         setting(
             "transactional.id.expiration.ms",
@@ -206,6 +214,7 @@ fn of_node(client: &Client) -> [Setting; 16] {
 }
 
 fn of_groups(client: &Client) -> [Setting; 8] {
+    let replicas = Brokers::of(client).replicas().len();
     let groups = &client.topics().options().groups;
     [
         setting(
@@ -261,9 +270,9 @@ fn of_groups(client: &Client) -> [Setting; 8] {
         setting(
             "offsets.topic.replication.factor",
             Kind::Int,
-            1,
+            replicas,
             Some("3"),
-            "1: there is one broker.",
+            "The number of replicas of every partition.",
         ),
     ]
 }

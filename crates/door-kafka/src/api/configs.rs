@@ -33,19 +33,25 @@ impl Source {
 
 /// Returns all keys of a topic with their values and sources. `defaults` is the configuration of
 /// topics without values of their own. Keys that Kafka 4 does not have are included only if they
-/// are set.
+/// are set. On a cluster, `min_insync` is the number of replicas that acknowledge a record, whatever
+/// the topic says.
 pub(super) fn each<'a>(
     config: &'a Config,
     defaults: &'a Config,
+    min_insync: Option<&'a str>,
 ) -> impl Iterator<Item = (Key, &'a str, Source)> {
     let shown = move |key: &&Key| key.is_current() || config.is_set(**key);
-    Key::ALL.iter().filter(shown).map(|&key| {
+    Key::ALL.iter().filter(shown).map(move |&key| {
         let source = match (config.is_set(key), defaults.is_set(key)) {
             (true, _) => Source::Topic,
             (false, true) => Source::Start,
             (false, false) => Source::Default,
         };
-        (key, config.saying(key, defaults).value(key), source)
+        match min_insync.filter(|_| key == Key::MinInsyncReplicas) {
+            Some(value) if source == Source::Default => (key, value, Source::Start),
+            Some(value) => (key, value, source),
+            None => (key, config.saying(key, defaults).value(key), source),
+        }
     })
 }
 

@@ -7,7 +7,8 @@ use topics::{Config, Topic as About};
 
 use super::changes::{Changing, begun, changed, execution};
 use super::configs::{Source, each};
-use super::{NODE_ID, uuid};
+use super::uuid;
+use crate::brokers::Brokers;
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::errors::Failed;
@@ -18,13 +19,15 @@ const DEFAULT: i32 = -1;
 
 pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
+    let brokers = Brokers::of(client);
     let execution = execution(request.validate_only);
     let making = begun(
         request.topics,
         |topic| &topic.name,
-        |topic| make(topics, topic, execution),
+        |topic| make(topics, &brokers, topic, execution),
     );
     let defaults = topics.options().defaults.clone();
+    let replication = (brokers.replicas().len(), brokers.min_insync());
     let deadline = Deadline::asked(request.timeout_ms).for_disk();
     tag.later(async move {
         let mut response = Response::default();
@@ -32,20 +35,23 @@ pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
             let made = changed(making, deadline).await;
             response
                 .topics
-                .push(shown(name, made, &defaults, execution));
+                .push(shown(name, made, &defaults, execution, &replication));
         }
         response
     })
 }
 
-fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Changing {
+fn make(topics: &Topics, brokers: &Brokers<'_>, topic: &Topic, execution: Execution) -> Changing {
     let partitions = match topic.assignments.as_slice() {
         [] => {
-            replicas(topic.replication_factor)?;
+            brokers.check_factor(topic.replication_factor)?;
             Some(topic.num_partitions).filter(|count| *count != DEFAULT)
         }
-        assignments => Some(assigned(topic, assignments)?),
+        assignments => Some(assigned(brokers, topic, assignments)?),
     };
+    for config in &topic.configs {
+        brokers.check_config(&config.name, config.value.as_deref())?;
+    }
     let configs: Vec<_> = topic
         .configs
         .iter()
@@ -59,19 +65,12 @@ fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Changing {
     Ok(topics.create(&new, execution))
 }
 
-/// Checks the number of replicas: with one broker there is one replica.
-fn replicas(replication_factor: i16) -> Result<(), Failed> {
-    match i32::from(replication_factor) {
-        DEFAULT | 1 => Ok(()),
-        count => {
-            let message = format!("replication factor {count} is not possible with one broker");
-            Err(Failed::new(ErrorCode::InvalidReplicationFactor, message))
-        }
-    }
-}
-
 /// Returns the number of partitions of an explicit assignment.
-fn assigned(topic: &Topic, assignments: &[Assignment]) -> Result<i32, Failed> {
+fn assigned(
+    brokers: &Brokers<'_>,
+    topic: &Topic,
+    assignments: &[Assignment],
+) -> Result<i32, Failed> {
     if topic.num_partitions != DEFAULT || i32::from(topic.replication_factor) != DEFAULT {
         let message = "an assignment excludes a number of partitions or replicas";
         return Err(Failed::new(ErrorCode::InvalidRequest, message));
@@ -79,10 +78,13 @@ fn assigned(topic: &Topic, assignments: &[Assignment]) -> Result<i32, Failed> {
     let mut indexes: Vec<_> = assignments.iter().map(|it| it.partition_index).collect();
     indexes.sort_unstable();
     let is_dense = indexes.iter().copied().eq(0..assignments.len() as i32);
-    let is_here = assignments.iter().all(|it| it.broker_ids == [NODE_ID]);
+    let is_here = assignments
+        .iter()
+        .all(|it| brokers.may_replicate(&it.broker_ids));
     if !is_dense || !is_here {
         let message = format!(
-            "an assignment counts partitions from 0, each with broker {NODE_ID} as its only replica"
+            "an assignment counts partitions from 0, each with {}",
+            brokers.possible_replicas()
         );
         return Err(Failed::new(ErrorCode::InvalidReplicaAssignment, message));
     }
@@ -94,6 +96,7 @@ fn shown(
     made: Result<About, Failed>,
     defaults: &Config,
     execution: Execution,
+    (replicas, min_insync): &(usize, Option<String>),
 ) -> TopicResponse {
     let response = TopicResponse {
         name,
@@ -107,8 +110,12 @@ fn shown(
                 Execution::Try => kafka::Uuid::ZERO,
             },
             num_partitions: i32::try_from(about.partitions).unwrap_or(i32::MAX),
-            replication_factor: 1,
-            configs: Some(each(&about.config, defaults).map(config).collect()),
+            replication_factor: i16::try_from(*replicas).unwrap_or(i16::MAX),
+            configs: Some(
+                each(&about.config, defaults, min_insync.as_deref())
+                    .map(config)
+                    .collect(),
+            ),
             ..response
         },
         Err(failed) => TopicResponse {

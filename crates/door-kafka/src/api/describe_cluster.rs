@@ -1,9 +1,10 @@
-//! DescribeCluster: describes the only broker.
+//! DescribeCluster: describes the brokers.
 
 use kafka::ErrorCode;
 use kafka::describe_cluster::{Broker, Request, Response};
 
-use super::{NODE_ID, authorized, cluster_id};
+use super::{authorized, cluster_id};
+use crate::brokers::Brokers;
 use crate::client::Client;
 
 /// The endpoint type of brokers. The other type is controllers, which clients do not reach here
@@ -18,18 +19,23 @@ pub(crate) fn answer(client: &Client, request: &Request) -> Response {
             ..Response::default()
         };
     }
+    let brokers = Brokers::of(client);
     Response {
         cluster_id: cluster_id(client.topics()),
-        controller_id: NODE_ID,
+        controller_id: brokers.controller(),
         cluster_authorized_operations: authorized::on_cluster(
             request.include_cluster_authorized_operations,
         ),
-        brokers: vec![Broker {
-            broker_id: NODE_ID,
-            host: client.place.host.clone(),
-            port: i32::from(client.place.port),
-            ..Broker::default()
-        }],
+        brokers: brokers
+            .list()
+            .into_iter()
+            .map(|broker| Broker {
+                broker_id: broker.id,
+                host: broker.address.host,
+                port: i32::from(broker.address.port),
+                ..Broker::default()
+            })
+            .collect(),
         ..Response::default()
     }
 }

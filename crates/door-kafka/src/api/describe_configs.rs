@@ -6,8 +6,9 @@ use kafka::describe_configs::{Config, Request, Resource, ResourceResponse, Respo
 use topic_service::TopicRef;
 use topics::{Config as Defaults, Key, check_name};
 
+use super::broker_configs;
 use super::configs::{BROKER, Source, TOPIC, each, kind_code};
-use super::{NODE_ID, broker_configs};
+use crate::brokers::Brokers;
 use crate::client::Client;
 use crate::errors::Failed;
 
@@ -77,21 +78,23 @@ fn topic(client: &Client, name: &str, ask: Ask) -> Result<Vec<Config>, Failed> {
         Failed::new(code, "there is no such topic")
     })?;
     let defaults = &client.topics().options().defaults;
-    let configs = each(&found.about().config, defaults).map(|(key, value, source)| {
-        let synonyms = match ask.has_synonyms {
-            true => synonyms(key, value, source, defaults),
-            false => Vec::new(),
-        };
-        Config {
-            name: key.name().to_owned(),
-            value: Some(value.to_owned()),
-            config_source: source.code(),
-            config_type: kind_code(key.kind()),
-            synonyms,
-            documentation: ask.is_documented.then(|| key.documentation().to_owned()),
-            ..Config::default()
-        }
-    });
+    let min_insync = Brokers::of(client).min_insync();
+    let configs =
+        each(&found.about().config, defaults, min_insync.as_deref()).map(|(key, value, source)| {
+            let synonyms = match ask.has_synonyms {
+                true => synonyms(key, value, source, defaults),
+                false => Vec::new(),
+            };
+            Config {
+                name: key.name().to_owned(),
+                value: Some(value.to_owned()),
+                config_source: source.code(),
+                config_type: kind_code(key.kind()),
+                synonyms,
+                documentation: ask.is_documented.then(|| key.documentation().to_owned()),
+                ..Config::default()
+            }
+        });
     Ok(configs.collect())
 }
 
@@ -119,12 +122,17 @@ fn broker(client: &Client, name: &str, ask: Ask) -> Result<Vec<Config>, Failed> 
     if name.is_empty() {
         return Ok(Vec::new());
     }
-    if name.parse() != Ok(NODE_ID) {
-        let message = format!("there is one broker, {NODE_ID}");
+    let brokers = Brokers::of(client);
+    let Some(asked) = name.parse().ok().and_then(|id| brokers.find(id)) else {
+        let message = match *brokers.ids() {
+            [only] => format!("there is one broker, {only}"),
+            ref ids => format!("the brokers are {ids:?}"),
+        };
         return Err(Failed::new(ErrorCode::InvalidRequest, message));
-    }
+    };
     Ok(broker_configs::described(
         client,
+        &asked,
         ask.has_synonyms,
         ask.is_documented,
     ))

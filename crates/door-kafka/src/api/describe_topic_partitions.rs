@@ -2,11 +2,11 @@
 
 use kafka::ErrorCode;
 use kafka::describe_topic_partitions::{Cursor, Partition, Request, Response, Topic as Shown};
-use topic_service::{Topic, TopicRef, Topics};
+use topic_service::{Topic, TopicRef};
 use topics::check_name;
 
-use super::metadata::leader_epoch;
-use super::{NODE_ID, authorized, uuid};
+use super::{authorized, uuid};
+use crate::brokers::Brokers;
 use crate::client::Client;
 
 /// The most partitions of a page, even if more are requested: Kafka's own limit.
@@ -14,6 +14,7 @@ const PAGE_MAX: usize = 2_000;
 
 pub(crate) fn answer(client: &Client, request: Request) -> Response {
     let topics = client.topics();
+    let brokers = Brokers::of(client);
     let mut names: Vec<_> = match request.topics.is_empty() {
         true => topics
             .list()
@@ -51,7 +52,7 @@ pub(crate) fn answer(client: &Client, request: Request) -> Response {
         let count = topic.about().partitions;
         let end = count.min(first.saturating_add(room as u32));
         room -= end.saturating_sub(first) as usize;
-        response.topics.push(shown(topics, &topic, first, end));
+        response.topics.push(shown(&brokers, &topic, first, end));
         if end < count {
             response.next_cursor = Some(cursor(name, end));
             break;
@@ -83,16 +84,20 @@ fn missing(name: String) -> Shown {
     }
 }
 
-fn shown(topics: &Topics, topic: &Topic, first: u32, end: u32) -> Shown {
-    let partitions = (first..end).map(|index| Partition {
-        partition_index: index as i32,
-        leader_id: NODE_ID,
-        leader_epoch: leader_epoch(topics, topic, index),
-        replica_nodes: vec![NODE_ID],
-        isr_nodes: vec![NODE_ID],
-        eligible_leader_replicas: Some(Vec::new()),
-        last_known_elr: Some(Vec::new()),
-        ..Partition::default()
+fn shown(brokers: &Brokers<'_>, topic: &Topic, first: u32, end: u32) -> Shown {
+    let partitions = (first..end).map(|index| {
+        let replication = brokers.replication(topic, index);
+        Partition {
+            error_code: replication.error_code,
+            partition_index: index as i32,
+            leader_id: replication.leader,
+            leader_epoch: replication.leader_epoch,
+            replica_nodes: replication.replicas,
+            isr_nodes: replication.in_sync,
+            eligible_leader_replicas: Some(Vec::new()),
+            last_known_elr: Some(Vec::new()),
+            ..Partition::default()
+        }
     });
     Shown {
         name: Some(topic.about().name.clone()),

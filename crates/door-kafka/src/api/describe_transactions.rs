@@ -7,12 +7,19 @@ use kafka::describe_transactions::{Request, Response, Topic, Transaction as Show
 use topic_service::{TopicRef, Topics};
 use topics::{Participant, Transaction};
 
+use crate::brokers::{Brokers, no_transactions};
 use crate::client::Client;
 
 pub(crate) fn answer(client: &Client, request: Request) -> Response {
     let topics = client.topics();
     let names = request.transactional_ids.into_iter();
+    let is_clustered = Brokers::of(client).is_clustered();
     let described = names.map(|name| match topics.transaction(&name) {
+        _ if is_clustered => Shown {
+            error_code: no_transactions().code,
+            transactional_id: name,
+            ..Shown::default()
+        },
         Some(transaction) => shown(topics, transaction),
         None => Shown {
             error_code: match name.is_empty() {

@@ -1,10 +1,11 @@
-//! ElectLeaders: the only broker leads every partition already.
+//! ElectLeaders: the leaders are elected by their shards; no request is needed.
 
 use kafka::ErrorCode;
 use kafka::elect_leaders::{PartitionResponse, Request, Response, TopicPartitions, TopicResponse};
-use topic_service::{TopicRef, Topics};
+use topic_service::TopicRef;
 
 use super::partition_in;
+use crate::brokers::Brokers;
 use crate::client::Client;
 
 /// Election types in Kafka's numbers: the preferred leader, or any live replica.
@@ -19,24 +20,36 @@ pub(crate) fn answer(client: &Client, request: Request) -> Response {
     }
     // A request for all partitions returns only those that need an election: none.
     let asked = request.topic_partitions.unwrap_or_default();
-    let results = asked.into_iter().map(|it| topic(client.topics(), it));
+    let brokers = Brokers::of(client);
+    let results = asked.into_iter().map(|it| topic(client, &brokers, it));
     Response {
         replica_election_results: results.collect(),
         ..Response::default()
     }
 }
 
-fn topic(topics: &Topics, asked: TopicPartitions) -> TopicResponse {
-    let found = topics.find(TopicRef::Name(&asked.topic));
+fn topic(client: &Client, brokers: &Brokers<'_>, asked: TopicPartitions) -> TopicResponse {
+    let found = client.topics().find(TopicRef::Name(&asked.topic));
     let partitions = asked.partitions.into_iter().map(|partition_id| {
         let index = found
             .as_ref()
             .ok_or(ErrorCode::UnknownTopicOrPartition)
-            .and_then(|topic| partition_in(topic, partition_id));
+            .and_then(|topic| {
+                let index = partition_in(topic, partition_id)?;
+                Ok(brokers.replication(topic, index).error_code)
+            });
         let (error_code, message) = match index {
-            Ok(_) => (
+            Ok(ErrorCode::None) if brokers.is_clustered() => (
+                ErrorCode::ElectionNotNeeded,
+                "the partition has a leader; the nodes elect another if it fails",
+            ),
+            Ok(ErrorCode::None) => (
                 ErrorCode::ElectionNotNeeded,
                 "the only broker leads the partition",
+            ),
+            Ok(_) => (
+                ErrorCode::EligibleLeadersNotAvailable,
+                "the leader is unknown; the nodes elect one when most of them are connected",
             ),
             Err(code) => (code, "there is no such topic or partition"),
         };

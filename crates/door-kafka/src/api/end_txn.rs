@@ -3,6 +3,7 @@
 use kafka::end_txn::{Request, Response};
 use topics::{Claim, Ending, ProducerId};
 
+use crate::brokers::{Brokers, no_transactions};
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::errors::{before_fencing, code_of};
@@ -12,6 +13,12 @@ use crate::reply::{Answer, Tag};
 const FENCING_FROM: i16 = 2;
 
 pub(crate) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
+    if Brokers::of(client).is_clustered() {
+        return tag.now(Response {
+            error_code: no_transactions().code,
+            ..Response::default()
+        });
+    }
     let claim = Claim {
         name: &request.transactional_id,
         producer: ProducerId(request.producer_id),

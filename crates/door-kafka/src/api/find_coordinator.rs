@@ -1,10 +1,12 @@
-//! FindCoordinator: this node coordinates all groups and transactions.
+//! FindCoordinator: the coordinator of a group is the leader of its shard. A node alone coordinates
+//! all groups and transactions; a cluster has no transactions.
 
 use kafka::ErrorCode;
 use kafka::find_coordinator::{Coordinator, Request, Response};
 
-use super::NODE_ID;
+use crate::brokers::{Broker, Brokers, NONE, no_transactions};
 use crate::client::Client;
+use crate::errors::Failed;
 
 /// From this version a request contains many keys.
 const BATCHED_FROM: i16 = 4;
@@ -13,32 +15,63 @@ const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
 
 pub(crate) fn answer(client: &Client, version: i16, request: Request) -> Response {
-    let (host, port) = (client.place.host.clone(), i32::from(client.place.port));
-    // Other key types are share groups (KIP-932), which are not supported.
-    let error_code = match request.key_type {
-        GROUP | TRANSACTION => ErrorCode::None,
-        _ => ErrorCode::InvalidRequest,
+    let brokers = Brokers::of(client);
+    let find = |key: String| {
+        let found = find(&brokers, request.key_type, &key);
+        shown(key, found)
     };
-    let node_id = if error_code.is_error() { -1 } else { NODE_ID };
-    if version < BATCHED_FROM {
+    if version >= BATCHED_FROM {
+        let keys = request.coordinator_keys.into_iter();
         return Response {
-            error_code,
-            node_id,
-            host,
-            port,
+            coordinators: keys.map(find).collect(),
             ..Response::default()
         };
     }
-    let coordinators = request.coordinator_keys.into_iter().map(|key| Coordinator {
-        key,
-        node_id,
-        host: host.clone(),
-        port,
-        error_code,
-        error_message: None,
-    });
+    let found = find(request.key);
     Response {
-        coordinators: coordinators.collect(),
+        error_code: found.error_code,
+        error_message: found.error_message,
+        node_id: found.node_id,
+        host: found.host,
+        port: found.port,
         ..Response::default()
+    }
+}
+
+fn find(brokers: &Brokers<'_>, key_type: i8, key: &str) -> Result<Broker, Failed> {
+    let found = match key_type {
+        GROUP => brokers.coordinator(key),
+        TRANSACTION if brokers.is_clustered() => return Err(no_transactions()),
+        // A node alone leads everything.
+        TRANSACTION => brokers.coordinator(key),
+        _ => {
+            let message = "only groups and transactions have coordinators, not share groups";
+            return Err(Failed::new(ErrorCode::InvalidRequest, message));
+        }
+    };
+    let unknown = || {
+        let message = "the leader of the group is unknown; try again";
+        Failed::new(ErrorCode::CoordinatorNotAvailable, message)
+    };
+    found.ok_or_else(unknown)
+}
+
+fn shown(key: String, found: Result<Broker, Failed>) -> Coordinator {
+    match found {
+        Ok(broker) => Coordinator {
+            key,
+            node_id: broker.id,
+            host: broker.address.host,
+            port: i32::from(broker.address.port),
+            ..Coordinator::default()
+        },
+        Err(failed) => Coordinator {
+            key,
+            node_id: NONE,
+            port: NONE,
+            error_code: failed.code,
+            error_message: Some(failed.message),
+            ..Coordinator::default()
+        },
     }
 }

@@ -7,6 +7,7 @@ use topics::Alter;
 
 use super::changes::{Changing, execution, outcome};
 use super::configs::{TOPIC, not_alterable};
+use crate::brokers::Brokers;
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::errors::Failed;
@@ -49,6 +50,12 @@ fn alter(client: &Client, topics: &Topics, resource: &Resource, execution: Execu
         return Err(not_alterable(resource.resource_type));
     }
     client.check_topic(&resource.resource_name)?;
+    let brokers = Brokers::of(client);
+    for config in &resource.configs {
+        if config.config_operation == SET {
+            brokers.check_config(&config.name, config.value.as_deref())?;
+        }
+    }
     let alters = resource.configs.iter().map(change);
     let alters = alters.collect::<Result<Vec<_>, _>>()?;
     Ok(topics.alter(&resource.resource_name, &alters, execution))

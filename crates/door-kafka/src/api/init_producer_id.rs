@@ -5,6 +5,7 @@ use kafka::init_producer_id::{Request, Response};
 use topic_service::InitProducer;
 use topics::{Expected, ProducerId};
 
+use crate::brokers::{Brokers, no_transactions};
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::errors::before_fencing;
@@ -14,6 +15,9 @@ use crate::reply::{Answer, Tag};
 const FENCING_FROM: i16 = 4;
 
 pub(crate) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
+    if request.transactional_id.is_some() && Brokers::of(client).is_clustered() {
+        return tag.now(refused(no_transactions().code));
+    }
     let expected = match (request.producer_id, request.producer_epoch) {
         (id @ 0.., epoch @ 0..) => Some(Expected {
             producer: ProducerId(id),

@@ -1,10 +1,10 @@
-//! ListConfigResources: lists the resources with a configuration: topics and the broker.
+//! ListConfigResources: lists the resources with a configuration: topics and the brokers.
 
 use kafka::ErrorCode;
 use kafka::list_config_resources::{ConfigResource, Request, Response};
 
-use super::NODE_ID;
 use super::configs::{BROKER, TOPIC};
+use crate::brokers::Brokers;
 use crate::client::Client;
 
 /// Resource types of Kafka that do not exist here: broker loggers, client metrics, groups.
@@ -32,10 +32,11 @@ pub(crate) fn answer(client: &Client, version: i16, request: &Request) -> Respon
         }));
     }
     if is_asked(BROKER) {
-        config_resources.push(ConfigResource {
-            resource_name: NODE_ID.to_string(),
+        let ids = Brokers::of(client).ids().into_iter();
+        config_resources.extend(ids.map(|id| ConfigResource {
+            resource_name: id.to_string(),
             resource_type: BROKER,
-        });
+        }));
     }
     Response {
         config_resources,

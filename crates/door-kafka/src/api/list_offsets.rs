@@ -79,7 +79,7 @@ async fn locate(
 /// Checks that the partition exists and that the client knows its leader epoch.
 fn check(topics: &Topics, topic: &Topic, asked: &Partition) -> Result<u32, ErrorCode> {
     let index = partition_in(topic, asked.partition_index)?;
-    let current = super::metadata::leader_epoch(topics, topic, index);
+    let current = topics.leader_epoch(topic, index);
     match asked.current_leader_epoch {
         known if known < 0 || known == current => Ok(index),
         known if known < current => Err(ErrorCode::FencedLeaderEpoch),

@@ -3,6 +3,7 @@
 use kafka::list_transactions::{Request, Response, Transaction as Shown};
 use topics::{State as TransactionState, Transaction};
 
+use crate::brokers::{Brokers, no_transactions};
 use crate::client::Client;
 
 /// All states, for the filter.
@@ -16,6 +17,12 @@ const STATES: [TransactionState; 6] = [
 ];
 
 pub(crate) fn answer(client: &Client, request: &Request) -> Response {
+    if Brokers::of(client).is_clustered() {
+        return Response {
+            error_code: no_transactions().code,
+            ..Response::default()
+        };
+    }
     let now_ms = client.node().ports().clock.unix_ms();
     let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
     let is_state = |name: &String| STATES.iter().any(|state| state.as_str() == name);

@@ -1,4 +1,4 @@
-//! Metadata: the broker, and topics with their partitions. A missing topic is created when a client
+//! Metadata: the brokers, and topics with their partitions. A missing topic is created when a client
 //! asks for it and allows that (`auto.create.topics.enable`).
 
 use std::sync::Arc;
@@ -8,12 +8,14 @@ use kafka::{ErrorCode, Uuid};
 use topic_service::{AdminError, Topic, TopicRef, Topics};
 use topics::{TopicError, TopicId};
 
-use super::{NODE_ID, authorized, cluster_id, uuid};
+use super::{authorized, cluster_id, uuid};
+use crate::brokers::Brokers;
 use crate::client::Client;
 use crate::errors::Coded;
 
 pub(crate) fn answer(client: &Client, version: i16, request: &Request) -> Response {
     let topics = client.topics();
+    let brokers = Brokers::of(client);
     let asked = request.topics.as_deref();
     // Version 0 has no null: an empty list means all topics.
     let asked = asked.filter(|asked| version > 0 || !asked.is_empty());
@@ -22,11 +24,11 @@ pub(crate) fn answer(client: &Client, version: i16, request: &Request) -> Respon
         None => topics
             .list()
             .iter()
-            .map(|topic| shown(topics, topic))
+            .map(|topic| shown(&brokers, topic))
             .collect(),
         Some(asked) => asked
             .iter()
-            .map(|asked| look_up(topics, asked, may_create))
+            .map(|asked| look_up(topics, &brokers, asked, may_create))
             .collect(),
     };
     for topic in &mut found {
@@ -38,24 +40,33 @@ pub(crate) fn answer(client: &Client, version: i16, request: &Request) -> Respon
         cluster_authorized_operations: authorized::on_cluster(
             request.include_cluster_authorized_operations,
         ),
-        brokers: vec![Broker {
-            node_id: NODE_ID,
-            host: client.place.host.clone(),
-            port: i32::from(client.place.port),
-            rack: None,
-        }],
-        cluster_id: Some(cluster_id(client.topics())),
-        controller_id: NODE_ID,
+        controller_id: brokers.controller(),
+        brokers: brokers
+            .list()
+            .into_iter()
+            .map(|broker| Broker {
+                node_id: broker.id,
+                host: broker.address.host,
+                port: i32::from(broker.address.port),
+                rack: None,
+            })
+            .collect(),
+        cluster_id: Some(cluster_id(topics)),
         topics: found,
         ..Response::default()
     }
 }
 
-fn look_up(topics: &Topics, asked: &TopicRequest, may_create: bool) -> TopicResponse {
+fn look_up(
+    topics: &Topics,
+    brokers: &Brokers<'_>,
+    asked: &TopicRequest,
+    may_create: bool,
+) -> TopicResponse {
     if !asked.topic_id.is_zero() {
         let id = TopicId(asked.topic_id.0);
         return match topics.find(TopicRef::Id(id)) {
-            Some(topic) => shown(topics, &topic),
+            Some(topic) => shown(brokers, &topic),
             None => missing(None, asked.topic_id, ErrorCode::UnknownTopicId),
         };
     }
@@ -69,7 +80,7 @@ fn look_up(topics: &Topics, asked: &TopicRequest, may_create: bool) -> TopicResp
             .ok_or_else(|| unknown(name)),
     };
     match found {
-        Ok(topic) => shown(topics, &topic),
+        Ok(topic) => shown(brokers, &topic),
         Err(error) => missing(Some(name.clone()), Uuid::ZERO, error.code()),
     }
 }
@@ -92,15 +103,19 @@ fn missing(name: Option<String>, topic_id: Uuid, error_code: ErrorCode) -> Topic
     }
 }
 
-fn shown(topics: &Topics, topic: &Arc<Topic>) -> TopicResponse {
+fn shown(brokers: &Brokers<'_>, topic: &Arc<Topic>) -> TopicResponse {
     let about = topic.about();
-    let partitions = (0..about.partitions).map(|index| Partition {
-        partition_index: index as i32,
-        leader_id: NODE_ID,
-        leader_epoch: leader_epoch(topics, topic, index),
-        replica_nodes: vec![NODE_ID],
-        isr_nodes: vec![NODE_ID],
-        ..Partition::default()
+    let partitions = (0..about.partitions).map(|index| {
+        let replication = brokers.replication(topic, index);
+        Partition {
+            error_code: replication.error_code,
+            partition_index: index as i32,
+            leader_id: replication.leader,
+            leader_epoch: replication.leader_epoch,
+            replica_nodes: replication.replicas,
+            isr_nodes: replication.in_sync,
+            ..Partition::default()
+        }
     });
     TopicResponse {
         name: Some(about.name.clone()),
@@ -108,10 +123,4 @@ fn shown(topics: &Topics, topic: &Arc<Topic>) -> TopicResponse {
         partitions: partitions.collect(),
         ..TopicResponse::default()
     }
-}
-
-/// Returns the leader epoch of a partition; -1 if it was deleted meanwhile.
-pub(super) fn leader_epoch(topics: &Topics, topic: &Topic, partition: u32) -> i32 {
-    let view = topics.view(topic, partition);
-    view.map_or(-1, |view| view.leader_epoch)
 }

@@ -64,12 +64,9 @@ use kafka::{ErrorCode, Uuid};
 use topic_service::{Topic, TopicRef, Topics};
 use topics::TopicId;
 
-/// The id of the only broker.
-const NODE_ID: i32 = 1;
-
-/// Returns the cluster id, which is different for each data directory.
+/// Returns the cluster id: that of the data directory with which the cluster began.
 fn cluster_id(topics: &Topics) -> String {
-    URL_SAFE_NO_PAD.encode(topics.cluster_id().to_be_bytes())
+    URL_SAFE_NO_PAD.encode(topics.membership().cluster_id().to_be_bytes())
 }
 
 /// Returns a topic id as it is encoded.

@@ -4,16 +4,17 @@ use kafka::ErrorCode;
 use kafka::offset_for_leader_epoch::{EpochEnd, Partition, Request, Response, TopicResponse};
 use topic_service::{Topic, TopicRef, Topics};
 
-use super::metadata::leader_epoch;
 use super::{offset, partition_in};
+use crate::brokers::Brokers;
 use crate::client::Client;
 
 pub(crate) fn answer(client: &Client, request: Request) -> Response {
     let topics = client.topics();
+    let brokers = Brokers::of(client);
     let answers = request.topics.into_iter().map(|asked| {
         let topic = topics.find(TopicRef::Name(&asked.topic));
         let partitions = asked.partitions.iter().map(|partition| {
-            let found = look_up(topics, topic.as_deref(), partition);
+            let found = look_up(topics, &brokers, topic.as_deref(), partition);
             shown(partition.partition, found)
         });
         TopicResponse {
@@ -29,12 +30,16 @@ pub(crate) fn answer(client: &Client, request: Request) -> Response {
 
 fn look_up(
     topics: &Topics,
+    brokers: &Brokers<'_>,
     topic: Option<&Topic>,
     asked: &Partition,
 ) -> Result<Option<(i32, u64)>, ErrorCode> {
     let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
     let index = partition_in(topic, asked.partition)?;
-    let current = leader_epoch(topics, topic, index);
+    if !brokers.is_leader(topic, index) {
+        return Err(ErrorCode::NotLeaderOrFollower);
+    }
+    let current = topics.leader_epoch(topic, index);
     match asked.current_leader_epoch {
         known if known >= 0 && known < current => return Err(ErrorCode::FencedLeaderEpoch),
         known if known > current => return Err(ErrorCode::UnknownLeaderEpoch),

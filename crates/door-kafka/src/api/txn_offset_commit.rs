@@ -6,6 +6,7 @@ use topics::groups::{Caller, Mark};
 use topics::{Claim, ProducerId};
 
 use super::marks::{CommitRequest, Marks};
+use crate::brokers::{Brokers, no_transactions};
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::errors::before_fencing;
@@ -13,6 +14,11 @@ use crate::reply::{Answer, Tag};
 
 pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
+    if Brokers::of(client).is_clustered() {
+        let partitions = request.topics.iter().map(|topic| topic.partitions.len());
+        let codes = vec![no_transactions().code; partitions.sum()];
+        return tag.now(response(request.topics, codes));
+    }
     let asked = request.topics.iter().flat_map(|topic| {
         topic.partitions.iter().map(|it| CommitRequest {
             topic: &topic.name,

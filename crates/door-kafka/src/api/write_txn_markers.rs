@@ -9,6 +9,7 @@ use topic_service::{MarkerToWrite, ProduceError, TopicRef, Topics};
 use topics::{Ending, ProducerId};
 
 use super::partition_in;
+use crate::brokers::{Brokers, no_transactions};
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::reply::{Answer, Tag};
@@ -18,10 +19,12 @@ type Writing = Result<Pending<(), ProduceError>, ErrorCode>;
 pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
     let is_admin = client.is_admin();
+    let is_clustered = Brokers::of(client).is_clustered();
     let one = |marker: Marker| {
-        let writing = match is_admin {
-            true => write(topics, &marker),
-            false => refuse(&marker),
+        let writing = match (is_admin, is_clustered) {
+            (true, false) => write(topics, &marker),
+            (true, true) => refuse(&marker, no_transactions().code),
+            (false, _) => refuse(&marker, ErrorCode::ClusterAuthorizationFailed),
         };
         (writing, marker)
     };
@@ -70,13 +73,13 @@ fn write(topics: &Topics, marker: &Marker) -> Vec<Writing> {
     writing
 }
 
-/// Returns an error for each partition: without the role, a client may not end other transactions.
-fn refuse(marker: &Marker) -> Vec<Writing> {
+/// Returns an error for each partition. Without the role, a client may not end other transactions.
+fn refuse(marker: &Marker, code: ErrorCode) -> Vec<Writing> {
     let count = marker
         .topics
         .iter()
         .map(|topic| topic.partition_indexes.len());
-    let refused = || Err(ErrorCode::ClusterAuthorizationFailed);
+    let refused = || Err(code);
     std::iter::repeat_with(refused).take(count.sum()).collect()
 }
 

@@ -5,6 +5,7 @@
 mod administering;
 mod authentication;
 mod client;
+mod clustered;
 mod configuring;
 mod describing;
 mod fetching;
@@ -30,7 +31,7 @@ use door_testing::{ManualClock, SwitchedOffload, ports, stepped_storage};
 use journal::disk::SimulatedDisk;
 use journal::{Background, Line};
 use node::{Node, Parts, StorageParts};
-use platform::{Clock, Offload, Overloaded, Work};
+use platform::{Clock, Membership, Offload, Overloaded, Work};
 use scram::credential;
 use topics::{Hash, User};
 
@@ -89,15 +90,42 @@ impl Bench {
         Self::with_parts(Arc::new(Open), Some(Arc::new(NoUsers)), options, topics)
     }
 
+    /// A member of a cluster.
+    pub(crate) fn in_cluster(membership: Arc<dyn Membership>) -> Self {
+        let users = Some(Arc::new(NoUsers) as Arc<dyn Users>);
+        let options = journal_options();
+        Self::with_membership(
+            Arc::new(Open),
+            users,
+            &options,
+            Default::default(),
+            Some(membership),
+        )
+    }
+
     fn with_parts(
         gate: Arc<dyn Gate>,
         users: Option<Arc<dyn Users>>,
         options: &journal::Options,
         topics: topic_service::Options,
     ) -> Self {
+        Self::with_membership(gate, users, options, topics, None)
+    }
+
+    fn with_membership(
+        gate: Arc<dyn Gate>,
+        users: Option<Arc<dyn Users>>,
+        options: &journal::Options,
+        topics: topic_service::Options,
+        membership: Option<Arc<dyn Membership>>,
+    ) -> Self {
         let disk = SimulatedDisk::new(7);
         let (storage, line, background) = stepped_storage(Arc::new(disk.clone()), options);
-        let storage = StorageParts { topics, ..storage };
+        let storage = StorageParts {
+            topics,
+            membership,
+            ..storage
+        };
         let clock = Arc::new(ManualClock::default());
         let offload = Arc::new(SwitchedOffload::default());
         let node = Node::open(Parts {
