@@ -291,7 +291,7 @@ impl Group {
         }
     }
 
-    fn moved(&self) -> ChangeError {
+    pub(crate) fn moved(&self) -> ChangeError {
         ChangeError::Moved {
             leader: self.leader(),
         }

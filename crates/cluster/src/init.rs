@@ -7,7 +7,7 @@ use std::task::Poll;
 use journal::{DecidedError, Journal, MEMBERS_STREAM, ShardId, Status};
 
 use crate::member::{AddressError, Member};
-use crate::raft::{LogError, ShardLog, first_members};
+use crate::raft::{LogError, ShardLog, Vote, encode_vote, first_members};
 
 /// A journal that cannot begin a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,9 @@ pub enum InitError {
 /// they are on disk. Completes what an interrupted call began. The journal must have been opened with
 /// [`journal::Commit::ByCaller`], and all of it must be filed. All members write the same blocks,
 /// before they start.
+///
+/// The first term of the cluster is the life of the journal, so that no term is lower than a life of
+/// the node before.
 pub async fn init(journal: &Journal, members: &[Member], time_ms: u64) -> Result<(), InitError> {
     members.iter().try_for_each(|it| it.addresses.check())?;
     let shards = || (0..journal.shard_count()).map(ShardId);
@@ -55,8 +58,10 @@ pub async fn init(journal: &Journal, members: &[Member], time_ms: u64) -> Result
         }
     }
     let mut written = Vec::new();
+    let (term, first) = (journal.life(), members.first().map_or(0, |it| it.id));
     for shard in missing {
-        let block = first_members(journal.last_taken(shard), members, time_ms);
+        save_vote(journal, shard, &Vote::new_committed(term, first)).await?;
+        let block = first_members(journal.last_taken(shard), term, members, time_ms);
         let count = members.len();
         let block = block.ok_or(InitError::Members { count })?;
         journal.append_decided(shard, &block)?;
@@ -108,6 +113,21 @@ pub fn members_on_disk(journal: &Arc<Journal>) -> Result<Vec<Member>, LogError> 
         addresses: addresses.clone(),
     });
     Ok(nodes.collect())
+}
+
+/// Saves the vote of the first term: elections are for higher ones.
+async fn save_vote(journal: &Journal, shard: ShardId, vote: &Vote) -> Result<(), InitError> {
+    let vote = encode_vote(vote).map_err(|_| InitError::Failed)?;
+    let ticket = journal.save_vote(shard, vote);
+    let ticket = ticket.map_err(|_| InitError::Failed)?;
+    let status = poll_fn(|cx| match journal.notify_vote(ticket, cx.waker()) {
+        Status::Pending => Poll::Pending,
+        status => Poll::Ready(status),
+    });
+    match status.await {
+        Status::Durable => Ok(()),
+        _ => Err(InitError::Failed),
+    }
 }
 
 fn has_members(journal: &Journal, shard: ShardId) -> bool {

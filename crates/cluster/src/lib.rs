@@ -6,6 +6,7 @@
 //!
 //! The crate knows blocks and no records: neither engines nor protocols of clients.
 
+mod admit;
 #[doc(hidden)]
 pub mod fuzzing;
 mod group;
@@ -18,9 +19,13 @@ mod raft;
 mod reign;
 mod tend;
 
+pub use admit::IDS_STREAM;
 pub use group::{ChangeError, PeerStatus, ShardStatus};
 pub use init::{InitError, InitState, init, init_state, members_on_disk};
-pub use link::{CALL_SIZE_MAX, CallError, Calls, Dialer, HandshakeError, Key, KeyError, Refusal};
+pub use link::{
+    CALL_SIZE_MAX, CallError, Dialer, HandshakeError, Image, JoinError, Joined, Key, KeyError,
+    Refusal, Services, join,
+};
 pub use member::{AddressError, Addresses, Member};
 pub use node::{Acceptor, Node, Settings, StartError};
 pub use raft::LogError;

@@ -17,6 +17,7 @@ mod connection;
 mod frame;
 mod handshake;
 mod hello;
+mod join;
 mod key;
 mod message;
 mod network;
@@ -24,11 +25,13 @@ mod peers;
 mod serve;
 
 pub(crate) use self::call::CallServer;
-pub use self::call::{CALL_SIZE_MAX, CallError, Calls};
+pub use self::call::{CALL_SIZE_MAX, CallError, Services};
 pub(crate) use self::checks::{check_decoders, check_frame};
 pub use self::handshake::HandshakeError;
 pub(crate) use self::hello::Identity;
 pub use self::hello::Refusal;
+pub use self::join::{Image, JoinError, Joined, join};
+pub(crate) use self::join::{JoinAnswer, answer as answer_join, read_request, send_image};
 pub use self::key::{Key, KeyError};
 pub(crate) use self::network::Network;
 pub use self::peers::Dialer;
@@ -44,11 +47,29 @@ pub(crate) enum Channel {
     Log = 2,
     /// Calls, which may take long.
     Bulk = 3,
+    /// The bytes of one client, which a member passes to the leader.
+    Pipe = 4,
+    /// A node that asks to become a member. It has no id yet and knows no cluster.
+    Join = 5,
 }
 
 impl Channel {
     /// All channels.
-    pub(crate) const ALL: [Channel; 3] = [Channel::Pulse, Channel::Log, Channel::Bulk];
+    pub(crate) const ALL: [Channel; 5] = [
+        Channel::Pulse,
+        Channel::Log,
+        Channel::Bulk,
+        Channel::Pipe,
+        Channel::Join,
+    ];
+
+    /// The channels between members that are kept connected.
+    pub(crate) const KEPT: [Channel; 3] = [Channel::Pulse, Channel::Log, Channel::Bulk];
+
+    /// Returns whether either node may dial, and not only the one with the lower id.
+    pub(crate) fn is_of_either(self) -> bool {
+        matches!(self, Channel::Pipe | Channel::Join)
+    }
 
     fn from_number(number: u8) -> Option<Channel> {
         Channel::ALL.into_iter().find(|it| *it as u8 == number)
@@ -59,6 +80,8 @@ impl Channel {
         match self {
             Channel::Pulse => 1 << 20,
             Channel::Bulk => CALL_SIZE_MAX + 1,
+            // There are no frames on the others.
+            Channel::Pipe | Channel::Join => 0,
             // The largest segment is 1 GiB, and its largest block; 64 MiB is the default.
             Channel::Log => 128 << 20,
         }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::group::{ChangeError, Group, ShardStatus};
 use crate::link::{
-    CallError, CallServer, Calls, Dialer, HandshakeError, Identity, Key, Network, Peers, Server,
+    CallError, CallServer, Dialer, HandshakeError, Identity, Key, Network, Peers, Server, Services,
 };
 use crate::member::{Addresses, Member};
 use crate::raft::{LogError, Machine, Raft, Runtime, ShardLog, Store};
@@ -42,6 +42,9 @@ pub struct Settings {
     pub key: Key,
     /// A random number, different at each start. Election timeouts follow from it.
     pub entropy: u64,
+    /// Time for which the leader of shard 0 must be the same before the leaderships of the other
+    /// shards follow it.
+    pub settle: Duration,
 }
 
 /// A node that cannot take part.
@@ -62,6 +65,7 @@ pub enum StartError {
 
 /// A node that takes part in a cluster. Dropping it ends its part at once, without a hand-over.
 pub struct Node {
+    cluster: u64,
     id: u64,
     peers: Arc<Peers>,
     groups: Arc<[Group]>,
@@ -86,7 +90,7 @@ impl Node {
         journal: Arc<Journal>,
         settings: Settings,
         dialer: Box<dyn Dialer>,
-        calls: Arc<dyn Calls>,
+        services: Arc<dyn Services>,
         now_ms: impl Fn() -> u64 + Clone + Send + Sync + 'static,
     ) -> Result<Node, StartError> {
         let own = Identity {
@@ -94,7 +98,7 @@ impl Node {
             id: settings.id,
             life: journal.life(),
         };
-        let server = Arc::new(Server::new(CallServer::new(calls)));
+        let server = Arc::new(Server::new(CallServer::new(services)));
         let peers = Peers::new(own, settings.key, dialer, server.clone());
         let config = Arc::new(config(settings.cluster));
         let (mut groups, mut tasks) = (Vec::new(), JoinSet::new());
@@ -121,7 +125,12 @@ impl Node {
         let groups: Arc<[Group]> = groups.into();
         let bells: Vec<_> = groups.iter().map(|it| it.bell.clone()).collect();
         tasks.spawn(ring(journal, bells));
-        tasks.spawn(tend::tend(groups.clone(), peers.clone(), settings.id));
+        tasks.spawn(tend::tend(
+            groups.clone(),
+            peers.clone(),
+            settings.id,
+            settings.settle,
+        ));
         server.set_shards(groups.iter().map(|it| it.raft.clone()).collect());
         // Tasks inherit their random numbers from the task that starts them.
         Runtime::scope(settings.entropy, async {
@@ -129,6 +138,7 @@ impl Node {
         })
         .await;
         Ok(Node {
+            cluster: settings.cluster,
             id: settings.id,
             peers,
             groups,
@@ -258,7 +268,52 @@ impl Node {
         }
     }
 
-    fn group(&self, shard: ShardId) -> &Group {
+    /// Returns the cluster's id.
+    pub fn cluster(&self) -> u64 {
+        self.cluster
+    }
+
+    /// Returns the node's id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Returns the leader of shard 0, if this node knows it.
+    pub fn leader(&self) -> Option<u64> {
+        self.group(ShardId(0)).leader()
+    }
+
+    /// Opens a connection to another member for the bytes of a client.
+    pub async fn open_pipe(&self, to: u64) -> Result<Stream, HandshakeError> {
+        let members = self.members();
+        let member = members.iter().find(|member| member.id == to);
+        let member = member.ok_or(std::io::ErrorKind::NotFound);
+        let address = &member.map_err(std::io::Error::from)?.addresses.link;
+        self.peers.open_pipe(to, address).await
+    }
+
+    /// Sets the addresses of a member.
+    pub async fn set_addresses(&self, id: u64, addresses: Addresses) -> Result<(), ChangeError> {
+        let group = self.group(ShardId(0));
+        let (membership, _) = group.membership();
+        match membership.get_node(&id) {
+            Some(known) if *known == addresses => Ok(()),
+            Some(_) => {
+                let change = ChangeMembers::SetNodes([(id, addresses)].into());
+                group.change(change).await
+            }
+            None => {
+                let reason = format!("node {id} is no member");
+                Err(ChangeError::Refused { reason })
+            }
+        }
+    }
+
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    pub(crate) fn group(&self, shard: ShardId) -> &Group {
         &self.groups[usize::from(shard.0)]
     }
 }

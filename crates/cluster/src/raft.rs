@@ -19,8 +19,10 @@ pub(crate) use self::entry::{Block, Entry};
 pub use self::log::LogError;
 pub(crate) use self::log::ShardLog;
 pub(crate) use self::machine::{Machine, Raft, SnapshotData};
-pub(crate) use self::members::{decode_membership, encode_membership, first_members};
-pub(crate) use self::store::Store;
+pub(crate) use self::members::{
+    decode_membership, encode_membership, first_members, get_addresses, put_addresses,
+};
+pub(crate) use self::store::{Store, encode_vote};
 pub(crate) use self::types::{
     AppendRequest, AppendResponse, LogId, Membership, RpcError, Runtime, Term, Types, Vote, log_id,
 };

@@ -15,20 +15,22 @@ use crate::link::Peers;
 use crate::member::Addresses;
 use crate::raft::Membership;
 
-/// Interval of looks at all shards.
-const INTERVAL: Duration = Duration::from_millis(200);
+/// Longest interval of looks at all shards.
+const INTERVAL_MAX: Duration = Duration::from_millis(200);
+
+/// Looks within the time for which the leader of shard 0 must be the same.
+const LOOKS: u32 = 4;
 
 /// A member gets its vote when it is at most so many blocks behind.
 const NEAR_BLOCKS: u64 = 16;
 
-/// Time for which the leader of shard 0 must be the same before leaderships follow it.
-const SETTLED: Duration = Duration::from_secs(2);
-
-/// Tends all shards until the node ends.
-pub(crate) async fn tend(groups: Arc<[Group]>, peers: Arc<Peers>, own: u64) {
+/// Tends all shards until the node ends. `settle` is the time for which the leader of shard 0 must be
+/// the same before the leaderships of the others follow it.
+pub(crate) async fn tend(groups: Arc<[Group]>, peers: Arc<Peers>, own: u64, settle: Duration) {
+    let interval = INTERVAL_MAX.min(settle / LOOKS);
     let mut authority = (None, Instant::now());
     loop {
-        tokio::time::sleep(INTERVAL).await;
+        tokio::time::sleep(interval).await;
         for (id, addresses) in groups[0].membership().0.nodes() {
             if *id != own {
                 peers.connect_to(*id, &addresses.link);
@@ -50,7 +52,7 @@ pub(crate) async fn tend(groups: Arc<[Group]>, peers: Arc<Peers>, own: u64) {
             }
             if let Some(to) = authority.0
                 && to != own
-                && authority.1.elapsed() >= SETTLED
+                && authority.1.elapsed() >= settle
                 && group.is_near(to, 0)
                 && group.membership().0.voter_ids().any(|id| id == to)
             {

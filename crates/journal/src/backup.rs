@@ -13,7 +13,8 @@ use crate::disk::{Disk, File};
 use crate::extent::{self, ExtentError, Identity};
 use crate::filing::Line as _;
 use crate::manifest::{Manifest, ManifestError};
-use crate::segment::{self, LINE_DIR, SEGMENT_HEADER_SIZE, Segment, SegmentError};
+use crate::segment::{self, LINE_DIR, SEGMENT_HEADER_SIZE, Segment, SegmentError, ShardEnd};
+use crate::votes::LastVote;
 use crate::zeros::write_zeros;
 use crate::{Journal, Position};
 
@@ -135,7 +136,7 @@ fn copy_manifest(
     target
         .sync_dir(extent::DIRECTORY)
         .map_err(copy_error(extent::DIRECTORY))?;
-    write_segment(target, &next).map_err(copy_error(&segment::path(sequence)))?;
+    write_segment(target, &next, manifest).map_err(copy_error(&segment::path(sequence)))?;
     manifest
         .prepare(target)
         .and_then(|()| Manifest::commit(target))
@@ -207,14 +208,23 @@ fn remove_others(target: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes an empty segment with the same header.
-fn write_segment(target: &dyn Disk, like: &Segment) -> io::Result<()> {
-    let header = &like.header;
+/// Writes an empty segment that continues after the filed data. Its header has no votes: the copy is
+/// not the node that gave them. Blocks before it may be void by a later cut, so that the shards end
+/// where the manifest says.
+fn write_segment(target: &dyn Disk, like: &Segment, manifest: &Manifest) -> io::Result<()> {
+    let mut header = (*like.header).clone();
+    for (end, filed) in header.shards.iter_mut().zip(&manifest.shards) {
+        *end = ShardEnd {
+            index: filed.index,
+            term: filed.term,
+        };
+    }
+    header.votes.fill(LastVote::default());
     let file: Arc<dyn File> = target.create(SEGMENT_UNFINISHED)?;
     write_zeros(&*file, 0, header.size)?;
     debug_assert!(header.size > SEGMENT_HEADER_SIZE);
     file.sync_all()?;
-    segment::begin(target, file, SEGMENT_UNFINISHED, (**header).clone())?;
+    segment::begin(target, file, SEGMENT_UNFINISHED, header)?;
     Ok(())
 }
 

@@ -38,7 +38,7 @@ pub use records::RecordRef;
 pub use set::{ExtentSet, FiledRecord, StreamSummary, Streams};
 pub use streams::Entry;
 pub use writer::Writer;
-pub(crate) use writer::write_all;
+pub use writer::write_all;
 
 /// Directory of all extents.
 pub const DIRECTORY: &str = "extents";

@@ -8,7 +8,7 @@ use crate::shard::{Shard, State};
 use crate::shared::Shared;
 use crate::sync::Ordering;
 use crate::ticket::Ticket;
-use crate::{Index, ShardId, StreamId};
+use crate::{Index, Reign, ShardId, StreamId};
 
 /// The lock of a shard. Everything that is appended, trimmed and erased under one guard becomes
 /// durable together or not at all. It excludes all other writers of the shard, so hold it to
@@ -20,6 +20,8 @@ pub struct Guard<'a> {
     /// Declared after the lock, so that it is dropped later and the woken line finds the lock free.
     bell: Bell<'a>,
     now_ms: u64,
+    /// The only reign in which the guard appends; `None` for any.
+    reign: Option<Reign>,
     /// Appends are accepted even if the disk is full.
     is_for_room: bool,
 }
@@ -93,16 +95,32 @@ pub enum AppendError {
 }
 
 impl<'a> Guard<'a> {
-    pub(crate) fn new(shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
-        Guard::with_wake(Wake::OnDrop, shared, shard, now_ms)
+    pub(crate) fn new(
+        shared: &'a Shared,
+        shard: &'a Shard,
+        reign: Option<Reign>,
+        now_ms: u64,
+    ) -> Guard<'a> {
+        Guard::with_wake(Wake::OnDrop, shared, shard, reign, now_ms)
     }
 
     /// Locks a shard for a round. The line is woken when the round ends.
-    pub(crate) fn in_round(shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
-        Guard::with_wake(Wake::AtRoundEnd, shared, shard, now_ms)
+    pub(crate) fn in_round(
+        shared: &'a Shared,
+        shard: &'a Shard,
+        reign: Option<Reign>,
+        now_ms: u64,
+    ) -> Guard<'a> {
+        Guard::with_wake(Wake::AtRoundEnd, shared, shard, reign, now_ms)
     }
 
-    fn with_wake(wake: Wake, shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
+    fn with_wake(
+        wake: Wake,
+        shared: &'a Shared,
+        shard: &'a Shard,
+        reign: Option<Reign>,
+        now_ms: u64,
+    ) -> Guard<'a> {
         let state = shard.state.lock();
         Guard {
             shared,
@@ -116,6 +134,7 @@ impl<'a> Guard<'a> {
             },
             state,
             now_ms,
+            reign,
             is_for_room: false,
         }
     }
@@ -242,8 +261,8 @@ impl<'a> Guard<'a> {
     /// Fails if this node does not lead the shard.
     fn check_reign(&self) -> Result<(), AppendError> {
         match self.state.reign() {
-            Some(_) => Ok(()),
-            None => Err(AppendError::Moved),
+            Some(reign) if self.reign.is_none_or(|it| it == reign) => Ok(()),
+            _ => Err(AppendError::Moved),
         }
     }
 

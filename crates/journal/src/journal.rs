@@ -24,8 +24,26 @@ const BESIDE: usize = 1024;
 #[derive(Debug)]
 pub struct Journal {
     shared: Arc<Shared>,
-    /// Joined when the journal is dropped. `None` in a simulation.
+    /// Joined when the journal is dropped. `None` in a simulation, and in a view.
     _threads: Option<Threads>,
+    /// The only reigns in which this handle appends; `None` for any.
+    bounds: Option<Bounds>,
+}
+
+/// What a view of a journal is bound to.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    /// The reign of each shard.
+    reigns: Arc<[Reign]>,
+    /// The sum of their terms.
+    life: u64,
+}
+
+impl Bounds {
+    /// Returns the reign of a shard.
+    pub(crate) fn reign(&self, shard: ShardId) -> Reign {
+        self.reigns[usize::from(shard.0)]
+    }
 }
 
 /// Offsets of a stream.
@@ -75,6 +93,27 @@ impl Journal {
         Journal {
             shared,
             _threads: threads,
+            bounds: None,
+        }
+    }
+
+    /// Returns a handle that appends only in these reigns, one per shard, each with its term. When
+    /// one of them has ended, its appends to that shard fail with
+    /// [`AppendError::Moved`](crate::AppendError::Moved), also in a later reign of this node. So
+    /// state that was loaded in a reign cannot write in another. The journal must outlive the view.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is not a reign for each shard.
+    pub fn in_reigns(&self, reigns: &[(Reign, u64)]) -> Journal {
+        assert_eq!(reigns.len(), self.shared.shards.len(), "a reign per shard");
+        Journal {
+            shared: self.shared.clone(),
+            _threads: None,
+            bounds: Some(Bounds {
+                reigns: reigns.iter().map(|(reign, _)| *reign).collect(),
+                life: reigns.iter().map(|(_, term)| *term).sum(),
+            }),
         }
     }
 
@@ -99,18 +138,25 @@ impl Journal {
     /// Returns the journal's life: the sequence of the first segment that this start began, from 1.
     /// It is durable, and it increases with every start after one in which something became
     /// durable.
+    ///
+    /// The life of a [view](Journal::in_reigns) is the sum of the terms of its reigns. It increases
+    /// with every change of a leader, on all nodes.
     pub fn life(&self) -> u64 {
-        self.shared.segments.lock().first_own
+        match &self.bounds {
+            Some(bounds) => bounds.life,
+            None => self.shared.segments.lock().first_own,
+        }
     }
 
     /// Locks a shard to decide and append. `now_ms` is in milliseconds since 1970.
     pub fn lock(&self, shard: ShardId, now_ms: u64) -> Guard<'_> {
-        Guard::new(&self.shared, self.shared.shard(shard), now_ms)
+        let reign = self.bounds.as_ref().map(|bounds| bounds.reign(shard));
+        Guard::new(&self.shared, self.shared.shard(shard), reign, now_ms)
     }
 
     /// Begins a group of appends that share one sync.
     pub fn round(&self) -> Round {
-        Round::new(self.shared.clone())
+        Round::new(self.shared.clone(), self.bounds.clone())
     }
 
     /// Returns whether a ticket's block is committed.

@@ -9,23 +9,26 @@ use std::sync::Arc;
 
 use crate::ShardId;
 use crate::guard::Guard;
+use crate::journal::Bounds;
 use crate::shared::Shared;
 
 /// A group of appends; dropping it wakes the line. Appends of a round may stay pending until then.
 #[derive(Debug)]
 pub struct Round {
     shared: Arc<Shared>,
+    bounds: Option<Bounds>,
 }
 
 impl Round {
-    pub(crate) fn new(shared: Arc<Shared>) -> Round {
-        Round { shared }
+    pub(crate) fn new(shared: Arc<Shared>, bounds: Option<Bounds>) -> Round {
+        Round { shared, bounds }
     }
 
     /// Locks a shard like [`Journal::lock`](crate::Journal::lock), but wakes the line only at the
     /// end of the round.
     pub fn lock(&self, shard: ShardId, now_ms: u64) -> Guard<'_> {
-        Guard::in_round(&self.shared, self.shared.shard(shard), now_ms)
+        let reign = self.bounds.as_ref().map(|bounds| bounds.reign(shard));
+        Guard::in_round(&self.shared, self.shared.shard(shard), reign, now_ms)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use net::Stream;
 use tokio::sync::Semaphore;
 
 use super::answer::Serving;
@@ -20,10 +21,16 @@ const RUNNING_MAX: usize = 1024;
 pub(super) const ANSWERED: u8 = 0;
 pub(super) const REFUSED: u8 = 1;
 
-/// Answers the calls of peers.
-pub trait Calls: Send + Sync {
+/// The services of a node for its peers.
+pub trait Services: Send + Sync {
     /// Answers a request of a member. The answer has at most [`CALL_SIZE_MAX`] bytes.
     fn answer(&self, from: u64, request: Bytes) -> BoxFuture<'static, Bytes>;
+
+    /// Serves the bytes of a client that a member passes on. A node that does not lead closes them.
+    fn pipe(&self, from: u64, stream: Stream) -> BoxFuture<'static, ()>;
+
+    /// Serves a node that asks to become a member, with [`Node::admit`](crate::Node::admit).
+    fn join(&self, stream: Stream) -> BoxFuture<'static, ()>;
 }
 
 /// A call without an answer.
@@ -39,16 +46,21 @@ pub enum CallError {
 
 /// Serves calls, so many at a time.
 pub(crate) struct CallServer {
-    calls: Arc<dyn Calls>,
+    services: Arc<dyn Services>,
     room: Arc<Semaphore>,
 }
 
 impl CallServer {
-    pub(crate) fn new(calls: Arc<dyn Calls>) -> CallServer {
+    pub(crate) fn new(services: Arc<dyn Services>) -> CallServer {
         CallServer {
-            calls,
+            services,
             room: Arc::new(Semaphore::new(RUNNING_MAX)),
         }
+    }
+
+    /// Returns the services.
+    pub(super) fn services(&self) -> &Arc<dyn Services> {
+        &self.services
     }
 
     /// Serves a call of a peer.
@@ -57,7 +69,7 @@ impl CallServer {
             let refuse = |out: &mut Vec<u8>| out.push(REFUSED);
             return Box::pin(std::future::ready(Some(Box::new(refuse) as _)));
         };
-        let answer = self.calls.answer(from, request);
+        let answer = self.services.answer(from, request);
         Box::pin(async move {
             let answer = answer.await;
             drop(permit);

@@ -62,10 +62,12 @@ pub(super) async fn greet(
         if !key.is_proof(&proof, Side::Listener, &sent, &answered) {
             return Err(HandshakeError::Refusing(Refusal::Key));
         }
-        if answer.from.cluster != own.cluster {
+        let is_joining = channel == Channel::Join;
+        if answer.from.cluster != own.cluster && !is_joining {
             return Err(HandshakeError::Refusing(Refusal::Cluster));
         }
-        if (answer.from.id, answer.to, answer.channel) != (to, own.id, channel) {
+        let is_meant = answer.from.id == to || is_joining;
+        if !is_meant || (answer.to, answer.channel) != (own.id, channel) {
             return Err(HandshakeError::Refusing(Refusal::Id));
         }
         let proof = key.prove(Side::Dialer, &sent, &answered);
@@ -131,20 +133,26 @@ async fn read_status(stream: &mut Stream) -> Result<(), HandshakeError> {
     }
 }
 
-async fn read<const SIZE: usize>(source: &mut dyn Source) -> io::Result<[u8; SIZE]> {
+pub(super) async fn read<const SIZE: usize>(source: &mut dyn Source) -> io::Result<[u8; SIZE]> {
     let mut bytes = [0; SIZE];
+    read_into(source, &mut bytes).await?;
+    Ok(bytes)
+}
+
+/// Reads until the bytes are full.
+pub(super) async fn read_into(source: &mut dyn Source, bytes: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
-    while filled < SIZE {
+    while filled < bytes.len() {
         let rest = &mut bytes[filled..];
         match std::future::poll_fn(|cx| source.poll_read(cx, rest)).await? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             size => filled += size,
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
-async fn write(sink: &dyn Sink, mut bytes: &[u8]) -> io::Result<()> {
+pub(super) async fn write(sink: &dyn Sink, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match sink.try_write(bytes) {
             Ok(size) => bytes = &bytes[size..],

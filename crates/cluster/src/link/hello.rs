@@ -10,7 +10,8 @@
 //!
 //! The dialer sends a hello. The listener sends a status, its own hello, and its proof; the dialer
 //! sends its proof, and the listener a second status. A status other than 0 is a [`Refusal`], and
-//! the last byte of the connection.
+//! the last byte of the connection. On the channel for joining, the dialer has no id and names no
+//! node and no cluster: all three are 0.
 
 use super::Channel;
 
@@ -131,13 +132,15 @@ impl Hello {
 
     /// Checks a dialer's hello against the listener.
     pub(super) fn check(&self, own: Identity) -> Result<(), Refusal> {
-        if self.from.cluster != own.cluster {
+        if self.channel == Channel::Join {
+            Ok(())
+        } else if self.from.cluster != own.cluster {
             Err(Refusal::Cluster)
         } else if self.to != own.id {
             Err(Refusal::Id)
         } else if self.from.id == own.id {
             Err(Refusal::SameId)
-        } else if self.from.id > own.id {
+        } else if self.from.id > own.id && !self.channel.is_of_either() {
             Err(Refusal::Direction)
         } else {
             Ok(())

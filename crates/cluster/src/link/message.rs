@@ -283,7 +283,7 @@ mod tests {
                 ..Addresses::default()
             },
         };
-        let first = first_members(Default::default(), &[member(1), member(2)], 5);
+        let first = first_members(Default::default(), 0, &[member(1), member(2)], 5);
         let members = first.unwrap().as_members().unwrap();
         let (_, membership) = decode_membership(members).unwrap();
         let block = Block {

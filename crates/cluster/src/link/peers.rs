@@ -93,7 +93,7 @@ impl Peers {
 
     /// Keeps connections to a member on all channels.
     pub(crate) fn connect_to(self: &Arc<Self>, peer: u64, address: &str) {
-        for channel in Channel::ALL {
+        for channel in Channel::KEPT {
             self.link(peer, address, channel);
         }
     }
@@ -138,10 +138,32 @@ impl Peers {
     /// Serves a connection that a peer has dialed, until it ends.
     pub(crate) async fn accept(self: &Arc<Self>, mut stream: Stream) -> Result<(), HandshakeError> {
         let greeted = handshake::answer(&mut stream, self.own, &self.key).await?;
+        match greeted.channel {
+            Channel::Pipe => {
+                self.server.services().pipe(greeted.peer.id, stream).await;
+                return Ok(());
+            }
+            Channel::Join => {
+                self.server.services().join(stream).await;
+                return Ok(());
+            }
+            Channel::Pulse | Channel::Log | Channel::Bulk => {}
+        }
         let (connection, source) = Connection::new(stream, greeted.peer.id, greeted.channel);
         self.dialed_link(greeted).set(connection.clone());
         connection.run(source, self.server.clone()).await;
         Ok(())
+    }
+
+    /// Connects a client's bytes to a peer.
+    pub(crate) async fn open_pipe(
+        &self,
+        peer: u64,
+        address: &str,
+    ) -> Result<Stream, HandshakeError> {
+        let mut stream = self.dialer.dial(address).await?;
+        handshake::greet(&mut stream, self.own, peer, Channel::Pipe, &self.key).await?;
+        Ok(stream)
     }
 
     /// Dials a peer, and returns when the connection has ended.

@@ -1,11 +1,13 @@
 //! Serving the requests of peers.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use openraft::raft::VoteResponse;
 
 use super::answer::{Answer, Serving};
-use super::call::CallServer;
+use super::call::{CallServer, Services};
 use super::frame::{Head, Operation};
 use super::message;
 use crate::raft::{Raft, Types};
@@ -24,6 +26,11 @@ impl Server {
             shards: parking_lot::RwLock::default(),
             calls,
         }
+    }
+
+    /// Returns the services of the node.
+    pub(super) fn services(&self) -> &Arc<dyn Services> {
+        self.calls.services()
     }
 
     /// Sets the shards, by number.

@@ -68,9 +68,11 @@ pub(crate) fn decode_membership(mut bytes: Bytes) -> io::Result<(LogId, Membersh
 }
 
 /// Returns a block with the first members of a shard, which are its voters. It comes after `last`,
-/// the shard's last block. `None` if there are none, or if their addresses take too much room.
+/// the shard's last block, and has this term. `None` if there are none, or if their addresses take
+/// too much room.
 pub(crate) fn first_members(
     last: ShardEnd,
+    term: u64,
     members: &[Member],
     time_ms: u64,
 ) -> Option<DecidedBlock> {
@@ -81,14 +83,14 @@ pub(crate) fn first_members(
     let nodes: BTreeMap<_, _> = nodes.collect();
     let membership = Membership::new(vec![voters], nodes).ok()?;
     let mut bytes = Vec::new();
-    encode_membership(log_id(last.term, last.index.0), &membership, &mut bytes);
+    encode_membership(log_id(term, last.index.0), &membership, &mut bytes);
     let is_possible = !members.is_empty() && bytes.len() <= journal::MEMBERS_SIZE_MAX;
     let index = Index(last.index.0 + 1);
-    is_possible.then(|| DecidedBlock::members(last.term, index, time_ms, 0, &bytes))
+    is_possible.then(|| DecidedBlock::members(term, index, time_ms, 0, &bytes))
 }
 
 /// Appends the name and the addresses of a member.
-fn put_addresses(addresses: &Addresses, out: &mut Vec<u8>) {
+pub(crate) fn put_addresses(addresses: &Addresses, out: &mut Vec<u8>) {
     for text in addresses.texts() {
         put_u32(out, text.len());
         out.extend_from_slice(text.as_bytes());
@@ -96,7 +98,7 @@ fn put_addresses(addresses: &Addresses, out: &mut Vec<u8>) {
 }
 
 /// Takes the name and the addresses of a member off the bytes.
-fn get_addresses(bytes: &mut Bytes) -> io::Result<Addresses> {
+pub(crate) fn get_addresses(bytes: &mut Bytes) -> io::Result<Addresses> {
     let mut texts: [String; 5] = Default::default();
     for text in &mut texts {
         let size = bytes.try_get_u32_le().map_err(|_| malformed())? as usize;

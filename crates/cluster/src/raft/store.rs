@@ -80,7 +80,7 @@ impl RaftLogStorage<Types> for Store {
 }
 
 /// Encodes a vote for the journal: the node u64, little-endian, and the committed flag u8.
-pub(super) fn encode_vote(vote: &Vote) -> io::Result<journal::Vote> {
+pub(crate) fn encode_vote(vote: &Vote) -> io::Result<journal::Vote> {
     let mut bytes = [0; 9];
     bytes[..8].copy_from_slice(&vote.leader_id.voted_for.to_le_bytes());
     bytes[8] = vote.committed.into();

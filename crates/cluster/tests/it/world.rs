@@ -15,6 +15,7 @@ use journal::{
     AppendError, Background, Commit, DecidedBlock, Index, Journal, Line, LineStep, Options, Reign,
     ShardId, Stage, Status, StreamId, Ticket,
 };
+use net::Stream;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -50,9 +51,19 @@ struct Running {
 /// Answers each call with its request.
 struct Echo;
 
-impl cluster::Calls for Echo {
+impl cluster::Services for Echo {
     fn answer(&self, _: u64, request: Bytes) -> BoxFuture<'static, Bytes> {
         Box::pin(std::future::ready(request))
+    }
+
+    fn pipe(&self, _: u64, stream: Stream) -> BoxFuture<'static, ()> {
+        stream.sink.close();
+        Box::pin(std::future::ready(()))
+    }
+
+    fn join(&self, stream: Stream) -> BoxFuture<'static, ()> {
+        stream.sink.close();
+        Box::pin(std::future::ready(()))
     }
 }
 
@@ -217,6 +228,7 @@ impl World {
             id,
             key: Key::new(&[7; 32]).unwrap(),
             entropy,
+            settle: Duration::from_secs(2),
         };
         let now_ms = move || now_ms(start);
         let calls = Arc::new(Echo);
@@ -518,7 +530,9 @@ impl History {
         for ((shard, _), block) in &self.committed {
             let records = record::records(&block.body).map(Result::unwrap);
             let data = records.filter(|(_, it)| {
-                it.kind == RecordKind::Data && it.stream != journal::MEMBERS_STREAM
+                it.kind == RecordKind::Data
+                    && it.stream != journal::MEMBERS_STREAM
+                    && it.stream != cluster::IDS_STREAM
             });
             for (_, record) in data {
                 let next: &mut u64 = nexts.entry((*shard, record.stream.0)).or_default();

@@ -206,7 +206,7 @@ impl Writer {
 
 /// Writes all bytes, or fails. A short write is continued, because callers discard the file on any
 /// error.
-pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+pub fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         let count = file.write_at(bytes, offset)?;
         if count == 0 {

@@ -520,3 +520,38 @@ fn end_of_a_reign_ends_its_pause() {
             .is_ok()
     );
 }
+
+#[test]
+fn view_appends_in_its_reigns_only() {
+    let mut stepped = open_replica(&disk(), 1);
+    let shards = stepped.journal.shard_count();
+    let begin = |journal: &Journal, term| -> Vec<(Reign, u64)> {
+        let shards = (0..shards).map(ShardId);
+        let reigns = shards.map(|shard| (journal.begin_proposed_reign(shard, term), term));
+        reigns.collect()
+    };
+    let view = stepped.journal.in_reigns(&begin(&stepped.journal, 3));
+    assert_eq!(view.life(), 3 * u64::from(shards));
+    view.lock(SHARD, 0).append(STREAM, None, 0, b"one").unwrap();
+    let round = view.round();
+    round
+        .lock(SHARD, 0)
+        .append(STREAM, None, 0, b"two")
+        .unwrap();
+    drop(round);
+    stepped.decide(&stepped.journal.take_closed(SHARD).unwrap());
+    let later = stepped.journal.in_reigns(&begin(&stepped.journal, 4));
+    assert!(later.life() > view.life());
+    let refused = view.lock(SHARD, 0).append(STREAM, None, 0, b"stale");
+    assert_eq!(refused.unwrap_err(), AppendError::Moved);
+    let refused = view.round().lock(SHARD, 0).trim(STREAM, 1);
+    assert_eq!(refused.unwrap_err(), AppendError::Moved);
+    later
+        .lock(SHARD, 0)
+        .append(STREAM, None, 0, b"three")
+        .unwrap();
+    stepped.decide(&stepped.journal.take_closed(SHARD).unwrap());
+    stepped.settle();
+    stepped.commit_all();
+    assert_eq!(stepped.read(STREAM), [&b"one"[..], b"two", b"three"]);
+}
