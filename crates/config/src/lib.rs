@@ -16,6 +16,7 @@ mod options;
 
 pub mod archive;
 pub mod auth;
+pub mod cluster;
 pub mod conversation;
 pub mod data;
 mod exposure;
@@ -92,6 +93,8 @@ pub struct Config {
     pub kafka: kafka::Options,
     /// The SLIM listener.
     pub slim: slim::Options,
+    /// The cluster.
+    pub cluster: cluster::Options,
     /// TLS.
     pub tls: tls::Options,
     /// The log.
@@ -104,7 +107,7 @@ pub struct Config {
 
 /// All components, in the order of documentation; those without a table of their own in the TOML
 /// file come first, as TOML demands.
-pub const SECTIONS: [&Section; 21] = [
+pub const SECTIONS: [&Section; 22] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
@@ -122,6 +125,7 @@ pub const SECTIONS: [&Section; 21] = [
     &http::SECTION,
     &kafka::SECTION,
     &slim::SECTION,
+    &cluster::SECTION,
     &tls::SECTION,
     &log::SECTION,
     &runtime::SECTION,

@@ -52,17 +52,24 @@ impl Signals {
 
     /// Waits for the next signal, including SIGHUP, and returns its action.
     pub async fn next_or_hangup(&mut self) -> SignalAction {
-        let Some(mut hangup) = self.hangup.take() else {
-            self.next().await;
-            return SignalAction::End;
+        // The receiver stays even if this future is dropped.
+        let Self {
+            terminate,
+            interrupt,
+            hangup,
+            input,
+        } = self;
+        let hung_up = async {
+            match hangup {
+                Some(hangup) => drop(hangup.recv().await),
+                None => std::future::pending().await,
+            }
         };
-        let action = tokio::select! {
+        tokio::select! {
             biased;
-            () = self.next() => SignalAction::End,
-            _ = hangup.recv() => SignalAction::Reload,
-        };
-        self.hangup = Some(hangup);
-        action
+            () = ended(terminate, interrupt, input) => SignalAction::End,
+            () = hung_up => SignalAction::Reload,
+        }
     }
 
     /// Treats the end of the standard input as a signal too, so that the process ends with the
@@ -80,16 +87,25 @@ impl Signals {
 
     /// Waits for the next signal other than SIGHUP. The end of the input counts once.
     pub async fn next(&mut self) {
-        let input = async {
-            match &mut self.input {
-                Some(end) => drop(end.await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-            () = input => self.input = None,
+        ended(&mut self.terminate, &mut self.interrupt, &mut self.input).await;
+    }
+}
+
+/// Waits for a signal that ends the process.
+async fn ended(
+    terminate: &mut Signal,
+    interrupt: &mut Signal,
+    input: &mut Option<oneshot::Receiver<()>>,
+) {
+    let is_over = async {
+        match &mut *input {
+            Some(end) => drop(end.await),
+            None => std::future::pending().await,
         }
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = is_over => *input = None,
     }
 }

@@ -98,6 +98,7 @@ async fn start(
             journal: journal.clone(),
             sync_times: sync_times.clone(),
         },
+        member: None,
     };
     Running::start(config, dependencies).await
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use config::Config;
 use journal::disk::RealDisk;
 use journal::manifest::{self, Manifest};
-use journal::{AcceptLoss, Health, Journal, MeasuredDisk, OpenError, Options, SyncTimes};
+use journal::{AcceptLoss, Commit, Health, Journal, MeasuredDisk, OpenError, Options, SyncTimes};
 use meter::clock::now_ns;
 use model::ByteSize;
 use parking_lot::Mutex;
@@ -27,8 +27,29 @@ pub(super) fn open(
     config: &Config,
     ports: &platform::Ports,
 ) -> Result<(Arc<Journal>, Arc<SyncTimes>), Failure> {
+    open_with(config, ports, options(config, ports))
+}
+
+/// Opens the journal of a member: its blocks are ordered and committed by the consensus.
+pub(super) fn open_member(
+    config: &Config,
+    ports: &platform::Ports,
+) -> Result<(Arc<Journal>, Arc<SyncTimes>), Failure> {
+    let options = Options {
+        commit: Commit::ByCaller,
+        hold_size: u64::MAX,
+        accept_loss: AcceptLoss::No,
+        ..options(config, ports)
+    };
+    open_with(config, ports, options)
+}
+
+fn open_with(
+    config: &Config,
+    ports: &platform::Ports,
+    options: Options,
+) -> Result<(Arc<Journal>, Arc<SyncTimes>), Failure> {
     let dir = config.data.dir.join(DIRECTORY);
-    let options = options(config, ports);
     let clock = background_clock(ports.clock.clone());
     announce_upgrade(&dir);
     let disk = MeasuredDisk::new(Arc::new(RealDisk::new(&dir)), now_ns);

@@ -9,6 +9,7 @@ mod agents;
 mod archive;
 mod backup;
 mod clock;
+mod cluster;
 pub mod data_lock;
 mod descriptors;
 mod embedded;
@@ -39,11 +40,13 @@ mod workers;
 
 use std::sync::Arc;
 
+use ::cluster::InitState;
 use access::tokens::TokenStore;
 use config::{Config, Loaded};
 use platform::{Disk, Lock, LockError, RealDisk, check_owner};
 
 pub use backup::Backup;
+pub use cluster::{Initialized, KEY_FILE, init as init_cluster};
 use console::{Exit, Failure, SignalAction, Signals};
 pub use descriptors::{
     granted as descriptors_granted, is_asked_for as are_connections_asked_for,
@@ -53,6 +56,7 @@ pub use embedded::Embedded;
 pub use failures::{config_failure, store_failure, tls_failure};
 use gate::TokenGate;
 pub use limiter::CompatLimiter;
+use listeners::Addresses;
 pub use mailboxes::{Acknowledge, ListMessages, ListNames, Purge, RetryDeadLetters};
 pub use ready::Audience;
 use reload::Reload;
@@ -70,9 +74,11 @@ pub enum EndsWith {
     SignalOrInput,
 }
 
-/// Runs a node until a signal ends it. `read` loads the configuration again.
+/// Runs a node until a signal ends it. `read` loads the configuration again. `join` is the address of
+/// a member of the cluster that the node joins, unless it is a member already.
 pub fn run(
     loaded: &Loaded,
+    join: Option<&str>,
     limiter: Option<CompatLimiter>,
     audience: Audience,
     ends_with: EndsWith,
@@ -103,18 +109,41 @@ pub fn run(
     let ports = ports::real();
     let gate = Arc::new(TokenGate::new(tokens));
     gate.follow().map_err(threads_failure)?;
-    let (journal, sync_times) = journal::open(config, &ports)?;
-    let dependencies = Dependencies {
+    if let Some(contact) = join {
+        cluster::join(config, contact)?;
+    }
+    let member = cluster::identity(&config.data.dir)?;
+    let (journal, sync_times) = match &member {
+        None => journal::open(config, &ports)?,
+        Some(member) => {
+            check_member(config, member)?;
+            journal::open_member(config, &ports)?
+        }
+    };
+    if member.is_none() && ::cluster::init_state(&journal) != InitState::NotBegun {
+        let dir = config.data.dir.display();
+        let message = format!("`telpher cluster init` was interrupted in {dir}");
+        return Err(Failure::new(Exit::Failed, message)
+            .hint(format!("complete it: telpher cluster init --data {dir}")));
+    }
+    let dependencies = |journal, member| Dependencies {
         gate: gate.clone(),
-        ports,
+        ports: ports.clone(),
         identity: identity.clone(),
         limiter: limiter.clone(),
         grant,
-        journal: NodeJournal {
-            journal: journal.clone(),
-            sync_times,
-        },
+        journal,
+        member,
     };
+    let reload = |node| Reload {
+        node,
+        gate: gate.clone(),
+        identity: identity.clone(),
+        limiter: limiter.clone(),
+        loaded,
+        read,
+    };
+    let announce = |addresses: &Addresses| ready::announce(addresses, config, audience);
     let runtime = workers::runtime().map_err(threads_failure)?;
     let served = runtime.block_on(async {
         let mut signals = match ends_with {
@@ -122,36 +151,51 @@ pub fn run(
             EndsWith::SignalOrInput => Signals::listen()?.and_end_of_input(),
         }
         .and_hangup()?;
-        let mut running = Running::start(config, dependencies).await?;
-        running.spawn(revocation::enforce(gate.clone(), running.node()));
-        ready::announce(running.addresses(), config, audience)?;
-        let reload = Reload {
-            node: running.node(),
-            gate,
-            identity,
-            limiter,
-            loaded,
-            read,
-        };
-        let failed = loop {
-            let action = tokio::select! {
-                action = signals.next_or_hangup() => action,
-                reason = running.journal_failure(config.journal.exit_on_failure) => {
-                    break Some(reason);
+        let failed = match member {
+            None => {
+                let journal = NodeJournal {
+                    journal: journal.clone(),
+                    sync_times,
+                };
+                let mut running = Running::start(config, dependencies(journal, None)).await?;
+                running.spawn(revocation::enforce(gate.clone(), running.node()));
+                announce(running.addresses())?;
+                let reload = reload(running.node());
+                let failed = loop {
+                    let action = tokio::select! {
+                        action = signals.next_or_hangup() => action,
+                        reason = running.journal_failure(config.journal.exit_on_failure) => {
+                            break Some(reason);
+                        }
+                    };
+                    match action {
+                        SignalAction::Reload => reload.run(),
+                        SignalAction::End => break None,
+                    }
+                };
+                if failed.is_some() {
+                    tokio::select! {
+                        () = tokio::time::sleep(config.journal.exit_delay) => {}
+                        () = signals.next() => {}
+                    }
                 }
-            };
-            match action {
-                SignalAction::Reload => reload.run(),
-                _ => break None,
+                running.shut_down(config, &mut signals).await;
+                failed
+            }
+            Some(identity) => {
+                let start = cluster::Start {
+                    config,
+                    identity,
+                    journal: journal.clone(),
+                    sync_times,
+                    dependencies: &dependencies,
+                    reload: &reload,
+                    announce: &announce,
+                    gate: gate.clone(),
+                };
+                cluster::run(start, &mut signals).await?
             }
         };
-        if failed.is_some() {
-            tokio::select! {
-                () = tokio::time::sleep(config.journal.exit_delay) => {}
-                () = signals.next() => {}
-            }
-        }
-        running.shut_down(config, &mut signals).await;
         match failed {
             None => Ok(()),
             Some(reason) => Err(journal::failure(config, &reason)),
@@ -160,6 +204,35 @@ pub fn run(
     runtime.shutdown_background();
     journal::flush(&journal);
     served
+}
+
+/// Refuses a member whose journal is missing, or whose configuration asks for what a cluster does not
+/// serve.
+fn check_member(config: &Config, member: &cluster::Identity) -> Result<(), Failure> {
+    let dir = config.data.dir.join(journal::DIRECTORY);
+    if !dir.join(::journal::manifest::PATH).exists() {
+        let message = format!(
+            "node {} of the cluster has lost its journal: {} is missing",
+            member.id,
+            dir.display()
+        );
+        return Err(Failure::new(Exit::Failed, message)
+            .hint(format!("remove it at another member: telpher cluster remove {}", member.id))
+            .hint("then join with an empty data directory: telpher serve --data PATH --join HOST:PORT"));
+    }
+    if config.journal.accept_loss {
+        let message = "a member does not accept losses: `journal.accept_loss` is set";
+        return Err(Failure::new(Exit::Usage, message)
+            .hint("remove the member and join with an empty data directory"));
+    }
+    if let Some(limit) = config.limits.first() {
+        let message = format!(
+            "a cluster does not apply limits yet, and `{}` is configured",
+            limit.name
+        );
+        return Err(Failure::new(Exit::Usage, message).hint("remove the [[limit]] tables"));
+    }
+    Ok(())
 }
 
 /// Logs a warning about tokens of an earlier version, which are not bound to names.

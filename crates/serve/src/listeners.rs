@@ -1,7 +1,7 @@
 //! The sockets of the listeners.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +34,26 @@ pub(super) struct Addresses {
     pub(super) slim_socket: Option<PathBuf>,
     pub(super) limiter: Option<SocketAddr>,
     pub(super) encrypted: bool,
+}
+
+impl Addresses {
+    /// Returns the addresses of a member, which are those of its configuration.
+    pub(super) fn of_member(config: &Config) -> Addresses {
+        let address = |listen: &Option<HostPort>| {
+            let listen = listen.as_ref()?.to_string();
+            listen.to_socket_addrs().ok()?.next()
+        };
+        Addresses {
+            native: address(&config.native.listen),
+            socket: config.native.socket.path(&config.data.dir),
+            http: address(&config.http.listen),
+            kafka: address(&config.kafka.listen),
+            slim: None,
+            slim_socket: None,
+            limiter: None,
+            encrypted: config.tls.files().is_some(),
+        }
+    }
 }
 
 /// Bound sockets; connections are accepted from [`BoundListeners::open`] on.
@@ -182,7 +202,10 @@ fn lift(
     ))
 }
 
-async fn bind_tcp(key: &str, listen: Option<&HostPort>) -> Result<Option<TcpListener>, Failure> {
+pub(super) async fn bind_tcp(
+    key: &str,
+    listen: Option<&HostPort>,
+) -> Result<Option<TcpListener>, Failure> {
     let Some(listen) = listen else {
         return Ok(None);
     };

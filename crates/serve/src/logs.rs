@@ -4,6 +4,7 @@ use std::fmt::{self as text, Debug, Write};
 use std::io::{IsTerminal, stderr};
 
 use config::log::{Format, Options};
+use tracing::Level;
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::Targets;
@@ -14,6 +15,9 @@ use tracing_subscriber::{Layer, fmt, registry};
 
 use console::{Exit, Failure};
 
+/// The library that runs the consensus of a cluster.
+const CONSENSUS: &str = "openraft";
+
 /// Starts logging for the whole process.
 pub(super) fn start(options: &Options, no_color: bool) -> Result<(), Failure> {
     let levels: Targets = options
@@ -21,6 +25,11 @@ pub(super) fn start(options: &Options, no_color: bool) -> Result<(), Failure> {
         .as_str()
         .parse()
         .map_err(|error| Failure::new(Exit::Usage, format!("`log.level`: {error}")))?;
+    // It tells every step of the consensus; a level for it in the option takes precedence.
+    let levels = match options.level.as_str().contains(CONSENSUS) {
+        true => levels,
+        false => levels.with_target(CONSENSUS, Level::WARN),
+    };
     let lines = match options.format {
         Format::Text => {
             let colours = !no_color && stderr().is_terminal();

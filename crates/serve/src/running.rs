@@ -11,10 +11,12 @@ use messaging::Messaging;
 use net::SocketBudget;
 use node::{Node, Parts, StorageParts};
 use outbound::archive::Archive;
+use platform::Membership;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::agents::Webhooks;
+use super::cluster::Cluster;
 use super::descriptors::Grant;
 use super::limiter::CompatLimiter;
 use super::listeners::{Addresses, BoundListeners, OpenListeners, Protocols};
@@ -48,6 +50,14 @@ pub(super) struct Dependencies {
     pub(super) grant: Grant,
     /// The node's journal.
     pub(super) journal: NodeJournal,
+    /// The cluster of which the node is a member.
+    pub(super) member: Option<Member>,
+}
+
+/// A node's part in a cluster.
+pub(super) struct Member {
+    pub(super) membership: Arc<dyn Membership>,
+    pub(super) cluster: Cluster,
 }
 
 /// A journal with the durations of its syncs.
@@ -69,7 +79,9 @@ impl Running {
             limiter,
             grant,
             journal,
+            member,
         } = dependencies;
+        let (membership, cluster) = member.map(|it| (it.membership, it.cluster)).unzip();
         let tls = identity
             .as_ref()
             .map(|it| it.server_config(None))
@@ -96,6 +108,7 @@ impl Running {
             sync_times: Some(sync_times),
             archive: archive.as_ref().map(Archive::reader),
             webhooks: Some(webhooks.parts()),
+            membership,
             ..parts::storage(config, journal)
         };
         let node = Node::open(Parts {
@@ -126,7 +139,7 @@ impl Running {
             http: http_options(config, identity),
         };
         let http = protocols.http.connections.clone();
-        let system = SystemAgent::start(&node, &door, source, http.clone()).await?;
+        let system = SystemAgent::start(&node, &door, source, http.clone(), cluster).await?;
         let OpenListeners { mut tasks, slim } =
             listeners.open(tls, protocols, workers, node.clone(), gate, &budget);
         let (failed, journal_failed) = oneshot::channel();

@@ -17,8 +17,9 @@ use http_api::Connections;
 use model::Name;
 use node::Node;
 
+use super::cluster::Cluster;
 use super::listeners::METRICS;
-use super::{backup, mailboxes, streams};
+use super::{backup, cluster, mailboxes, streams};
 
 /// The name of the agent for administration.
 pub const SYSTEM_AGENT: &str = "telpher/system/node";
@@ -39,10 +40,11 @@ impl SystemAgent {
         door: &Door,
         source: backup::Source,
         connections: Arc<Connections>,
+        cluster: Option<Cluster>,
     ) -> Result<Self, Failure> {
         let client = connect(door, node).await.map_err(failed)?;
         let http = http_server(node, source.gate.clone(), connections);
-        let own = attach(server(node, source), &client, SYSTEM_AGENT).await?;
+        let own = attach(server(node, source, cluster), &client, SYSTEM_AGENT).await?;
         let http = attach(http, &client, HTTP_AGENT).await?;
         Ok(Self {
             _attached: [own, http],
@@ -92,7 +94,7 @@ async fn connect(door: &Door, node: &Node) -> Result<Client, client::ConnectErro
         .await
 }
 
-fn server(node: &Node, source: backup::Source) -> Server {
+fn server(node: &Node, source: backup::Source, cluster: Option<Cluster>) -> Server {
     let (agents, connections) = (node.clone(), node.clone());
     let server = Server::new()
         .handle("agents", move |_: Request| {
@@ -104,7 +106,11 @@ fn server(node: &Node, source: backup::Source) -> Server {
             off_thread(move || connections_json(&node).to_string())
         });
     let server = streams::methods(mailboxes::methods(server, node), node);
-    backup::method(server, node, source)
+    let server = backup::method(server, node, source);
+    match cluster {
+        Some(cluster) => cluster::methods(server, node, cluster),
+        None => server,
+    }
 }
 
 /// Runs the making of a list of any length on a thread that serves no connection.

@@ -9,9 +9,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use console::{Environment, Exit, Failure};
 
 use crate::commands::{
-    agents, backup, bench, bench_role, bridge, completions, config, conversation, demo, doctor,
-    explain, idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send, serve, stream,
-    stream_admin, token, topic, version, write,
+    agents, backup, bench, bench_role, bridge, cluster, completions, config, conversation, demo,
+    doctor, explain, idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send, serve,
+    stream, stream_admin, token, topic, version, write,
 };
 
 const ABOUT: &str = "\
@@ -59,7 +59,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Run a node",
         &[
-            "serve", "config", "token", "kafka", "backup", "doctor", "inspect",
+            "serve", "cluster", "config", "token", "kafka", "backup", "doctor", "inspect",
         ],
     ),
     (
@@ -108,6 +108,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Args),
+    #[command(subcommand)]
+    Cluster(cluster::Command),
     #[command(subcommand)]
     Config(config::Command),
     #[command(subcommand)]
@@ -162,6 +164,8 @@ pub(crate) fn command() -> clap::Command {
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\
          {header}Options:{header:#}\n{{options}}{{after-help}}"
     ));
+    let command =
+        command.mut_subcommand("cluster", |it| it.mut_subcommand("init", without_options));
     command.mut_subcommand("config", |command| {
         command
             .mut_subcommand("show", without_options)
@@ -221,6 +225,7 @@ impl Cli {
     pub(crate) fn run(self, environment: &Environment) -> Result<(), Failure> {
         match self.command {
             Command::Serve(args) => serve::run(args, environment),
+            Command::Cluster(command) => cluster::run(command, environment),
             Command::Config(command) => config::run(command, environment),
             Command::Conversation(command) => conversation::run(command, environment),
             Command::Token(command) => token::run(command, environment),
@@ -287,9 +292,12 @@ mod tests {
 
     #[test]
     fn help_of_commands_matches_snapshots() {
-        let commands: [&[&str]; 38] = [
+        let commands: [&[&str]; 41] = [
             &[],
             &["serve"],
+            &["cluster"],
+            &["cluster", "dev"],
+            &["cluster", "status"],
             &["config"],
             &["config", "show"],
             &["conversation"],

@@ -521,6 +521,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         may_use: &[
             "access",
             "client",
+            "cluster",
             "config",
             "console",
             "conversation-service",

@@ -17,6 +17,9 @@ Examples:
   telpher serve --native-listen 127.0.0.1:0 --json listen on a free port, and print it as JSON
   TELPHER_LOG_FORMAT=json telpher serve            log as JSON
 
+Join a cluster (see `telpher cluster`):
+  telpher serve --join node-1:7402 --cluster-key cluster.key --cluster-listen node-2:7402
+
 Accept connections from other machines, with TLS and a token:
   telpher token add builder
   telpher serve --native-listen 0.0.0.0:7400 --tls-certificate chain.pem --tls-key key.pem
@@ -31,6 +34,18 @@ pub(crate) struct Args {
     /// Use a temporary data directory that is removed at the end, and print commands to try
     #[arg(long, conflicts_with = "data")]
     dev: bool,
+
+    /// Join the cluster of the member at this address, its `cluster.listen`
+    ///
+    /// The data directory must be empty. On a node that is a member already this has no effect, so
+    /// that the same command starts it again.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        conflicts_with = "dev",
+        requires = "cluster.key"
+    )]
+    join: Option<String>,
 
     /// End when the standard input ends, for nodes that another program starts
     #[arg(long, hide = true)]
@@ -73,11 +88,12 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
         true => Some(CompatLimiter::read(environment, args.compat_trusted_proxy)?),
         false => None,
     };
+    let join = args.join.as_deref();
     if !args.dev {
         let read = || args.config.load(environment);
         let loaded = read()?;
         let audience = audience(&loaded);
-        return serve::run(&loaded, limiter, audience, ends_with, no_color, &read);
+        return serve::run(&loaded, join, limiter, audience, ends_with, no_color, &read);
     }
     let dir = tempfile::Builder::new()
         .prefix("telpher-dev-")
@@ -91,5 +107,5 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
     let read = || args.config.load_temporary(environment, dir.path());
     let loaded = read()?;
     let audience = audience(&loaded);
-    serve::run(&loaded, limiter, audience, ends_with, no_color, &read)
+    serve::run(&loaded, join, limiter, audience, ends_with, no_color, &read)
 }

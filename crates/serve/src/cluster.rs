@@ -1,0 +1,26 @@
+//! A node as a member of a cluster.
+//!
+//! The consensus of all shards runs on a thread of its own ([`consensus`]). When this node leads all
+//! shards, it opens its services on a view of the journal that is bound to these reigns, and accepts
+//! clients; when one of the reigns ends, it drops them ([`member`]). While another member leads, the
+//! listeners pass the bytes of their clients to it ([`front`], [`pipes`]).
+//!
+//! Invariant: *services that were opened in a reign write in no other.*
+
+mod consensus;
+mod front;
+mod identity;
+mod image;
+mod init;
+mod joining;
+mod member;
+mod membership;
+mod pipes;
+mod status;
+
+pub use identity::KEY_FILE;
+pub(super) use identity::{Identity, identity};
+pub use init::{Initialized, init};
+pub(super) use joining::join;
+pub(super) use member::{Start, run};
+pub(super) use status::{Cluster, methods};

@@ -1,0 +1,236 @@
+//! Running a member: services while this node leads, a front while it does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::journal::{Health, Journal, Reign, SyncTimes};
+use bytes::Bytes;
+use cluster::{Addresses, Node};
+use config::Config;
+use console::{Failure, SignalAction, Signals};
+use parking_lot::Mutex;
+
+use super::consensus::{Consensus, Parts};
+use super::front::Front;
+use super::identity::{Identity, addresses, key_path, read_key};
+use super::image::DirectoryImage;
+use super::membership::Members;
+use super::pipes::{Announcement, MemberServices};
+use super::status::Cluster;
+use crate::gate::TokenGate;
+use crate::listeners;
+use crate::reload::Reload;
+use crate::revocation;
+use crate::running::{Dependencies, Member, NodeJournal, Running};
+
+/// Time for the leadership to pass to another member before this one ends.
+const HAND_OVER_MAX: Duration = Duration::from_secs(3);
+
+/// Interval of looks at the health of the journal while another member leads.
+const HEALTH: Duration = Duration::from_secs(1);
+
+/// Interval of looks at the addresses that the others know of this node.
+const ADDRESSES: Duration = Duration::from_secs(2);
+
+/// Time limit of a call to the leader.
+const CALL_MAX: Duration = Duration::from_secs(5);
+
+/// What a member is started with.
+pub(crate) struct Start<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) identity: Identity,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) sync_times: Arc<SyncTimes>,
+    /// Returns the dependencies of a node, but for its journal and its cluster.
+    pub(crate) dependencies: &'a dyn Fn(NodeJournal, Option<Member>) -> Dependencies,
+    /// Returns what reloads the files of a node.
+    pub(crate) reload: &'a dyn Fn(node::Node) -> Reload<'a>,
+    /// Called when clients are accepted for the first time.
+    pub(crate) announce: &'a dyn Fn(&listeners::Addresses) -> Result<(), Failure>,
+    pub(crate) gate: Arc<TokenGate>,
+}
+
+/// What has ended the services of a leader.
+enum EndCause {
+    Reign,
+    Signal,
+    Journal(String),
+}
+
+/// Runs a member until a signal ends it. Returns the reason if the journal has failed.
+pub(crate) async fn run(
+    start: Start<'_>,
+    signals: &mut Signals,
+) -> Result<Option<String>, Failure> {
+    let Start {
+        config, journal, ..
+    } = &start;
+    let own = addresses(config)?;
+    let key = read_key(&key_path(config))?;
+    DirectoryImage::remove_left(&config.data.dir);
+    let ports = crate::ports::real();
+    let services = Arc::new(MemberServices {
+        data: config.data.dir.clone(),
+        ports: ports.clone(),
+        runtime: tokio::runtime::Handle::current(),
+        node: Default::default(),
+        listeners: Mutex::default(),
+    });
+    let parts = Parts {
+        identity: start.identity.clone(),
+        key,
+        journal: journal.clone(),
+        services: services.clone(),
+        ports,
+    };
+    let consensus = Consensus::start(config, parts).await?;
+    let _ = services.node.set(consensus.node.clone());
+    let telling = tokio::spawn(tell_addresses(consensus.node.clone(), own));
+    let ended = serve(&start, &consensus, &services, signals).await;
+    telling.abort();
+    ended
+}
+
+async fn serve(
+    start: &Start<'_>,
+    consensus: &Consensus,
+    services: &MemberServices,
+    signals: &mut Signals,
+) -> Result<Option<String>, Failure> {
+    let (config, journal) = (start.config, &start.journal);
+    let mut is_announced = false;
+    loop {
+        let front = Front::start(config, &consensus.node).await?;
+        if !is_announced {
+            is_announced = true;
+            (start.announce)(&listeners::Addresses::of_member(config))?;
+        }
+        let reigns = loop {
+            tokio::select! {
+                reigns = consensus.all_reigns(journal.shard_count()) => break reigns,
+                action = signals.next_or_hangup() => match action {
+                    SignalAction::Reload => tracing::info!("files are reloaded when this node leads"),
+                    SignalAction::End => return Ok(None),
+                },
+                reason = failure(journal) => return Ok(Some(reason)),
+            }
+        };
+        front.close().await;
+        match lead(start, consensus, services, signals, &reigns).await? {
+            EndCause::Reign => tracing::info!("this node does not lead any more"),
+            EndCause::Signal => return Ok(None),
+            EndCause::Journal(reason) => return Ok(Some(reason)),
+        }
+    }
+}
+
+/// Opens the services and serves clients until a reign ends.
+async fn lead(
+    start: &Start<'_>,
+    consensus: &Consensus,
+    services: &MemberServices,
+    signals: &mut Signals,
+    reigns: &[(Reign, u64)],
+) -> Result<EndCause, Failure> {
+    let config = start.config;
+    tracing::info!(id = consensus.node.id(), "this node leads the cluster");
+    let journal = NodeJournal {
+        journal: Arc::new(start.journal.in_reigns(reigns)),
+        sync_times: start.sync_times.clone(),
+    };
+    let member = Member {
+        membership: Arc::new(Members(consensus.node.clone())),
+        cluster: Cluster {
+            node: consensus.node.clone(),
+            shard_count: start.journal.shard_count(),
+        },
+    };
+    let started = Running::start(config, (start.dependencies)(journal, Some(member))).await;
+    let mut running = match started {
+        Ok(running) => running,
+        Err(failure) => {
+            let over = consensus.end_of_any(reigns);
+            return match tokio::time::timeout(Duration::ZERO, over).await {
+                Ok(()) => {
+                    tracing::warn!(error = %failure, "the leadership ended at its beginning");
+                    Ok(EndCause::Reign)
+                }
+                Err(_) => Err(failure),
+            };
+        }
+    };
+    *services.listeners.lock() = Some(running.addresses().clone());
+    running.spawn(revocation::enforce(start.gate.clone(), running.node()));
+    let reload = (start.reload)(running.node());
+    let ended = loop {
+        tokio::select! {
+            () = consensus.end_of_any(reigns) => break EndCause::Reign,
+            action = signals.next_or_hangup() => match action {
+                SignalAction::Reload => reload.run(),
+                SignalAction::End => break EndCause::Signal,
+            },
+            reason = running.journal_failure(config.journal.exit_on_failure) => {
+                break EndCause::Journal(reason);
+            }
+        }
+    };
+    *services.listeners.lock() = None;
+    match ended {
+        EndCause::Signal => {
+            consensus.node.hand_over(HAND_OVER_MAX).await;
+            running.shut_down(config, signals).await;
+        }
+        EndCause::Reign | EndCause::Journal(_) => running.crash().await,
+    }
+    Ok(ended)
+}
+
+/// Waits until the journal has failed, and returns the reason.
+async fn failure(journal: &Journal) -> String {
+    loop {
+        if let Health::Failed { reason } = journal.health() {
+            return reason.to_string();
+        }
+        tokio::time::sleep(HEALTH).await;
+    }
+}
+
+/// Tells the leader the addresses of this node whenever the members have others.
+async fn tell_addresses(node: Arc<Node>, own: Addresses) {
+    loop {
+        tokio::time::sleep(ADDRESSES).await;
+        let members = node.members();
+        let known = members.iter().find(|it| it.id == node.id());
+        if known.is_none_or(|it| it.addresses == own) {
+            continue;
+        }
+        let said = match node.leader() {
+            Some(leader) if leader == node.id() => {
+                let set = node.set_addresses(leader, own.clone()).await;
+                set.map_err(|error| error.to_string())
+            }
+            Some(leader) => tell(&node, leader, &own).await,
+            None => continue,
+        };
+        if let Err(error) = said {
+            tracing::warn!(error, "the leader does not take the addresses of this node");
+        }
+    }
+}
+
+async fn tell(node: &Node, leader: u64, own: &Addresses) -> Result<(), String> {
+    let said = Announcement {
+        name: own.name.clone(),
+        link: own.link.clone(),
+        kafka: own.kafka.clone(),
+        http: own.http.clone(),
+        native: own.native.clone(),
+    };
+    let request = serde_json::to_vec(&said).map_err(|error| error.to_string())?;
+    let answer = node.call(leader, Bytes::from(request), CALL_MAX).await;
+    match answer {
+        Ok(answer) if answer == "ok" => Ok(()),
+        Ok(answer) => Err(String::from_utf8_lossy(&answer).into_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,80 @@
+//! The members, as listeners see them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cluster::Node;
+use journal::ShardId;
+use platform::{CallError, CallFuture, Member, Membership, ShardRole};
+
+/// The members of the cluster that this node belongs to.
+pub(super) struct Members(pub(super) Arc<Node>);
+
+impl Membership for Members {
+    fn own_id(&self) -> u64 {
+        self.0.id()
+    }
+
+    fn is_clustered(&self) -> bool {
+        true
+    }
+
+    fn cluster_id(&self) -> u64 {
+        self.0.cluster()
+    }
+
+    fn members(&self) -> Arc<[Member]> {
+        let members = self.0.members().into_iter();
+        let member = |it: cluster::Member| Member {
+            id: it.id,
+            name: it.addresses.name,
+            kafka: it.addresses.kafka.as_deref().and_then(host_and_port),
+            http: it.addresses.http,
+            native: it.addresses.native,
+        };
+        members.map(member).collect()
+    }
+
+    fn shard(&self, shard: ShardId) -> ShardRole {
+        let status = self.0.status(shard);
+        ShardRole {
+            leader: status.leader,
+            term: status.term,
+            in_sync: status.in_sync(self.0.id()).into(),
+            replicas: status.voters.into(),
+        }
+    }
+
+    fn call(&self, to: u64, request: Bytes, timeout: Duration) -> CallFuture {
+        let node = self.0.clone();
+        Box::pin(async move {
+            let called = node.call(to, request, timeout).await;
+            called.map_err(|error| match error {
+                cluster::CallError::NotSent => CallError::NotSent,
+                cluster::CallError::Unknown => CallError::Unknown,
+            })
+        })
+    }
+}
+
+/// Splits `HOST:PORT`; an IPv6 address is in brackets.
+fn host_and_port(address: &str) -> Option<(String, u16)> {
+    let (host, port) = address.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Some((host.to_owned(), port.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_host_and_a_port() {
+        let split = |it| host_and_port(it).map(|(host, port)| format!("{host} {port}"));
+        assert_eq!(split("node-1:9092").as_deref(), Some("node-1 9092"));
+        assert_eq!(split("[::1]:9092").as_deref(), Some("::1 9092"));
+        assert_eq!(split("node-1"), None);
+        assert_eq!(split("node-1:x"), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! The services of a member for the others: calls, the clients that they pass on, and newcomers.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cluster::{Addresses, Node, Services};
+use futures_util::future::BoxFuture;
+use net::{Sink, Source, Stream};
+use parking_lot::Mutex;
+use platform::Ports;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use super::image::DirectoryImage;
+use crate::listeners::Addresses as Listeners;
+
+/// Bytes per read.
+const BUFFER_SIZE: usize = 64 << 10;
+
+/// Time limit for the first byte, which names the protocol.
+const FIRST_BYTE_MAX: Duration = Duration::from_secs(5);
+
+/// The protocol of a client that is passed on: the first byte of the pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Native = 1,
+    Http = 2,
+    Kafka = 3,
+}
+
+/// A member tells the leader its addresses.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Announcement {
+    pub(super) name: String,
+    pub(super) link: String,
+    pub(super) kafka: Option<String>,
+    pub(super) http: Option<String>,
+    pub(super) native: Option<String>,
+}
+
+/// The services of this node.
+pub(super) struct MemberServices {
+    pub(super) data: PathBuf,
+    pub(super) ports: Ports,
+    /// The runtime of everything that is not consensus.
+    pub(super) runtime: Handle,
+    pub(super) node: OnceLock<Arc<Node>>,
+    /// The listeners of the services while this node leads.
+    pub(super) listeners: Mutex<Option<Listeners>>,
+}
+
+impl MemberServices {
+    fn listener(&self, protocol: u8) -> Option<SocketAddr> {
+        let listeners = self.listeners.lock();
+        let listeners = listeners.as_ref()?;
+        match protocol {
+            it if it == Protocol::Native as u8 => listeners.native,
+            it if it == Protocol::Http as u8 => listeners.http,
+            it if it == Protocol::Kafka as u8 => listeners.kafka,
+            _ => None,
+        }
+    }
+}
+
+impl Services for MemberServices {
+    fn answer(&self, from: u64, request: Bytes) -> BoxFuture<'static, Bytes> {
+        let node = self.node.get().cloned();
+        Box::pin(async move {
+            let said: Result<Announcement, _> = serde_json::from_slice(&request);
+            let (Ok(it), Some(node)) = (said, node) else {
+                return Bytes::from_static(b"malformed");
+            };
+            let addresses = Addresses {
+                name: it.name,
+                link: it.link,
+                kafka: it.kafka,
+                http: it.http,
+                native: it.native,
+            };
+            match node.set_addresses(from, addresses).await {
+                Ok(()) => Bytes::from_static(b"ok"),
+                Err(error) => Bytes::from(error.to_string()),
+            }
+        })
+    }
+
+    fn pipe(&self, _: u64, mut stream: Stream) -> BoxFuture<'static, ()> {
+        let mut protocol = [0];
+        let runtime = self.runtime.clone();
+        let listeners = self.listeners.lock().clone();
+        let Some(_) = listeners else {
+            stream.sink.close();
+            return Box::pin(std::future::ready(()));
+        };
+        let listener = [Protocol::Native, Protocol::Http, Protocol::Kafka]
+            .map(|it| (it as u8, self.listener(it as u8)));
+        let served = async move {
+            let first = read(&mut *stream.source, &mut protocol);
+            if !matches!(timeout(FIRST_BYTE_MAX, first).await, Ok(Ok(1))) {
+                return stream.sink.close();
+            }
+            let target = listener.iter().find(|(it, _)| *it == protocol[0]);
+            if let Some((_, Some(address))) = target
+                && let Ok(socket) = TcpStream::connect(address).await
+            {
+                splice(stream, socket).await;
+            } else {
+                stream.sink.close();
+            }
+        };
+        let task = runtime.spawn(served);
+        Box::pin(async move { drop(task.await) })
+    }
+
+    fn join(&self, stream: Stream) -> BoxFuture<'static, ()> {
+        let Some(node) = self.node.get().cloned() else {
+            stream.sink.close();
+            return Box::pin(std::future::ready(()));
+        };
+        let (data, now_ms) = (self.data.clone(), self.ports.clock.unix_ms());
+        let task = self.runtime.spawn(async move {
+            let admitted = node.admit(stream, now_ms, move || DirectoryImage::make(&data));
+            if let Err(error) = admitted.await {
+                tracing::warn!(%error, "a node could not join");
+            }
+        });
+        Box::pin(async move { drop(task.await) })
+    }
+}
+
+async fn read(source: &mut dyn Source, buffer: &mut [u8]) -> io::Result<usize> {
+    std::future::poll_fn(|cx| source.poll_read(cx, buffer)).await
+}
+
+/// Writes all bytes.
+pub(super) async fn write(sink: &dyn Sink, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match sink.try_write(bytes) {
+            Ok(size) => bytes = &bytes[size..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::future::poll_fn(|cx| sink.poll_writable(cx)).await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    loop {
+        match sink.try_flush() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::future::poll_fn(|cx| sink.poll_writable(cx)).await?;
+            }
+            flushed => return flushed,
+        }
+    }
+}
+
+/// Passes bytes in both directions until both have ended or one has failed.
+pub(super) async fn splice(stream: Stream, mut socket: TcpStream) {
+    // It is a matter of speed only.
+    let _ = socket.set_nodelay(true);
+    let Stream {
+        mut source, sink, ..
+    } = stream;
+    let (mut reader, mut writer) = socket.split();
+    let inward = async {
+        let mut buffer = vec![0; BUFFER_SIZE];
+        loop {
+            match read(&mut *source, &mut buffer).await? {
+                0 => return writer.shutdown().await,
+                size => writer.write_all(&buffer[..size]).await?,
+            }
+        }
+    };
+    let outward = async {
+        let mut buffer = vec![0; BUFFER_SIZE];
+        loop {
+            match reader.read(&mut buffer).await? {
+                0 => {
+                    sink.finish();
+                    return Ok(());
+                }
+                size => write(&*sink, &buffer[..size]).await?,
+            }
+        }
+    };
+    // A client that disconnects is no event.
+    let _: io::Result<((), ())> = tokio::try_join!(inward, outward);
+    sink.close();
+}

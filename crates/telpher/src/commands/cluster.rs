@@ -1,0 +1,150 @@
+//! `telpher cluster`: several nodes that hold the same topics and streams.
+
+mod dev;
+
+use console::output::{self, Format, table};
+use console::{Environment, Failure};
+use serde_json::{Value, json};
+
+use super::agents::ask;
+use super::target::{NodeArgs, block_on};
+use crate::settings::ConfigArgs;
+
+const EXAMPLES: &str = "\
+A cluster serves topics and streams. One member leads: it serves all clients, and the others pass \
+theirs to it. What a client is told to be durable is on the disks of more than half of the voters.
+
+Examples:
+  telpher cluster dev --nodes 3            three processes on this machine, for experiments
+
+On three machines; every member needs the key of the first one:
+  telpher cluster init --cluster-listen node-1:7402 --kafka-listen node-1:9092 --insecure
+  telpher serve --cluster-listen node-1:7402 --kafka-listen node-1:9092 --insecure
+  telpher serve --join node-1:7402 --cluster-key cluster.key --cluster-listen node-2:7402 \\
+                --kafka-listen node-2:9092 --insecure
+  telpher cluster status
+
+A new member gets no vote until it has caught up, and until the number of voters is odd with it.";
+
+/// Run several nodes that hold the same topics and streams
+#[derive(Debug, clap::Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Command {
+    /// Make a stopped node the first member of a new cluster
+    Init(InitArgs),
+    /// List the members and their state
+    Status(StatusArgs),
+    /// Remove a member for good
+    Remove(RemoveArgs),
+    /// Run a cluster on this machine, for experiments
+    Dev(dev::Args),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RemoveArgs {
+    /// Id of the member; no other node will ever get it
+    id: u64,
+
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::Init(args) => init(&args, environment),
+        Command::Status(args) => status(&args, environment),
+        Command::Remove(args) => remove(&args, environment),
+        Command::Dev(args) => dev::run(&args, environment),
+    }
+}
+
+fn init(args: &InitArgs, environment: &Environment) -> Result<(), Failure> {
+    let loaded = args.config.load(environment)?;
+    let begun = serve::init_cluster(&loaded)?;
+    let key = begun.key_file.display();
+    let data = loaded.config.data.dir.display();
+    let json = json!({
+        "cluster": format!("{:016x}", begun.cluster),
+        "id": begun.id,
+        "key_file": key.to_string(),
+        "link": begun.link,
+        "data": data.to_string(),
+    });
+    let text = format!(
+        "cluster {:016x} begins with this node, which is its member {}\n\n\
+         Start it:\n  telpher serve --data {data}\n\n\
+         Copy {key} to each other machine, and join there with an empty data directory:\n  \
+         telpher serve --join {} --cluster-key cluster.key --cluster-listen HOST:7402\n",
+        begun.cluster, begun.id, begun.link
+    );
+    output::print(args.format, &json, &text)
+}
+
+fn status(args: &StatusArgs, environment: &Environment) -> Result<(), Failure> {
+    let node = &args.node;
+    block_on(async {
+        let client = node.target.connect(environment).await?;
+        let value = ask(&client, node.format, "cluster", &()).await?;
+        output::print(node.format, &value, &status_table(&value))
+    })
+}
+
+fn status_table(value: &Value) -> String {
+    let text = |it: &Value| match it {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let nodes = value["nodes"].as_array().map(Vec::as_slice);
+    let rows = nodes.unwrap_or_default().iter().map(|node| {
+        let is_leader = node["id"] == value["leader"];
+        [
+            text(&node["id"]),
+            text(&node["name"]),
+            match is_leader {
+                true => "leader".to_owned(),
+                false => text(&node["role"]),
+            },
+            match node["in_sync"].as_bool() {
+                Some(true) => "yes".to_owned(),
+                _ => "no".to_owned(),
+            },
+            text(&node["behind_blocks"]),
+            text(&node["link"]),
+            text(&node["kafka"]),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let head = ["ID", "NAME", "ROLE", "IN SYNC", "BEHIND", "LINK", "KAFKA"];
+    format!(
+        "cluster {}\n{}",
+        text(&value["cluster"]),
+        table(head, &rows)
+    )
+}
+
+fn remove(args: &RemoveArgs, environment: &Environment) -> Result<(), Failure> {
+    let node = &args.node;
+    block_on(async {
+        let client = node.target.connect(environment).await?;
+        let request = json!({ "id": args.id });
+        let value = ask(&client, node.format, "cluster_remove", &request).await?;
+        let text = format!("member {} is removed\n", args.id);
+        output::print(node.format, &value, &text)
+    })
+}
