@@ -23,6 +23,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::footprint::{Process, built};
 use crate::step::{self, cargo};
 use client::{Client, TestNode};
+pub(crate) use client::{install_python, python_of};
 
 /// Directory of the clients and of the node's data.
 const WORKSPACE: &str = "target/compat";

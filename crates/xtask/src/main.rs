@@ -5,6 +5,7 @@
 
 mod bench;
 mod check;
+mod cluster;
 mod compat;
 mod crash;
 mod cycles;
@@ -37,7 +38,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 19] = [
+const TASKS: [Task; 20] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; CI runs this task",
@@ -112,6 +113,12 @@ const TASKS: [Task; 19] = [
         name: "compat",
         about: "run third-party clients against a node: all, or the named families (kafka, slim) and clients",
         run: compat::run,
+    },
+    Task {
+        name: "cluster",
+        about: "make nodes and links of a cluster fail under load, and compare every answer with the log; \
+                --rounds N, names of faults",
+        run: cluster::run,
     },
     Task {
         name: "openapi",

@@ -61,7 +61,7 @@ impl TestNode {
 
 /// Installs the packages of a `requirements.txt` into the virtual environment `venv` below the
 /// workspace.
-pub(super) fn install_python(workspace: &Path, venv: &str, requirements: &Path) -> Result<()> {
+pub(crate) fn install_python(workspace: &Path, venv: &str, requirements: &Path) -> Result<()> {
     let venv = workspace.join(venv);
     if !venv.join("bin/pip").is_file() {
         let mut make = Command::new("python3");
@@ -74,6 +74,6 @@ pub(super) fn install_python(workspace: &Path, venv: &str, requirements: &Path) 
 }
 
 /// Returns the Python interpreter of a virtual environment.
-pub(super) fn python_of(workspace: &Path, venv: &str) -> PathBuf {
+pub(crate) fn python_of(workspace: &Path, venv: &str) -> PathBuf {
     workspace.join(venv).join("bin/python")
 }
