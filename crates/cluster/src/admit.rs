@@ -37,6 +37,8 @@ impl Node {
         image: impl FnOnce() -> io::Result<Box<dyn Image>> + Send + 'static,
     ) -> io::Result<()> {
         let addresses = read_request(&mut stream).await?;
+        // Nothing is purged until the image is made: it must end where the log begins.
+        let held = self.purging.lock().await;
         let added = match self.add_newcomer(addresses, now_ms).await {
             Ok(id) => id,
             Err(ChangeError::Moved { leader }) => {
@@ -52,6 +54,7 @@ impl Node {
         };
         let made = tokio::task::spawn_blocking(image).await;
         let image = made.map_err(io::Error::other)??;
+        drop(held);
         let accepted = JoinAnswer::Accepted {
             cluster: self.cluster(),
             id: added,
@@ -79,16 +82,23 @@ impl Node {
             );
             return Err(refused(reason));
         }
+        let deadline = Instant::now() + MEMBER_MAX;
+        let groups = self.groups();
+        while !groups.iter().all(|it| it.log.has_filed_purged()) {
+            if Instant::now() > deadline {
+                return Err(refused("filing the purged log takes too long".to_owned()));
+            }
+            sleep(PAUSE).await;
+        }
         let id = new_id(first, now_ms).await?;
         let added = ChangeMembers::AddNodes([(id, addresses)].into());
         first.change(added).await?;
-        let deadline = Instant::now() + MEMBER_MAX;
         loop {
             let has_member = |group: &Group| {
                 let (membership, is_settled) = group.membership();
                 is_settled && membership.get_node(&id).is_some()
             };
-            if self.groups().iter().all(has_member) {
+            if groups.iter().all(has_member) {
                 return Ok(id);
             }
             if Instant::now() > deadline {

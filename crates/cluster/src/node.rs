@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use journal::{Index, Journal, Reign, ShardId};
+use journal::{Index, Journal, Reign, ShardId, Stage};
 use net::Stream;
 use openraft::{ChangeMembers, Config, SnapshotPolicy};
 use tokio::sync::{Notify, watch};
@@ -65,6 +65,9 @@ pub enum StartError {
 
 /// A node that takes part in a cluster. Dropping it ends its part at once, without a hand-over.
 pub struct Node {
+    /// Held while blocks are purged, and while a new member is added and its image is made.
+    pub(crate) purging: tokio::sync::Mutex<()>,
+    journal: Arc<Journal>,
     cluster: u64,
     id: u64,
     peers: Arc<Peers>,
@@ -124,7 +127,7 @@ impl Node {
         }
         let groups: Arc<[Group]> = groups.into();
         let bells: Vec<_> = groups.iter().map(|it| it.bell.clone()).collect();
-        tasks.spawn(ring(journal, bells));
+        tasks.spawn(ring(journal.clone(), bells));
         tasks.spawn(tend::tend(
             groups.clone(),
             peers.clone(),
@@ -138,6 +141,8 @@ impl Node {
         })
         .await;
         Ok(Node {
+            purging: tokio::sync::Mutex::default(),
+            journal,
             cluster: settings.cluster,
             id: settings.id,
             peers,
@@ -245,6 +250,41 @@ impl Node {
         }
     }
 
+    /// Returns the last block of each shard that all members have on disk and that is committed;
+    /// `None` unless this node leads all shards.
+    pub fn acknowledged_by_all(&self) -> Option<Vec<Index>> {
+        let acknowledged = |group: &Group| {
+            let committed = self.journal.last(group.shard(), Stage::Committed);
+            let peers = group.acknowledged().into_values();
+            let peers = peers.map(Option::unwrap_or_default);
+            group.is_leader().then(|| peers.fold(committed, Index::min))
+        };
+        self.groups.iter().map(acknowledged).collect()
+    }
+
+    /// Purges whole segments: those whose blocks are all at or before `last`, which has a block for
+    /// each shard, and committed here. If the line has more than `hold` bytes, it also purges
+    /// segments that a member lacks; that member can join again only with an empty directory.
+    pub async fn purge_segments(&self, last: &[Index], hold: u64, segment_size: u64) {
+        let _held = self.purging.lock().await;
+        let ends = self.journal.sealed_ends();
+        let count = ends.len() as u64;
+        let committed = |shard: u16| self.journal.last(ShardId(shard), Stage::Committed);
+        for (number, ends) in (0..).zip(ends) {
+            let is_forced = (count - number) * segment_size > hold;
+            let mut all = ends.iter().zip(last).zip(0..);
+            let may_purge = |((end, last), shard): ((&Index, &Index), u16)| {
+                *end <= committed(shard) && (is_forced || end <= last)
+            };
+            if ends.len() != last.len() || !all.all(may_purge) {
+                return;
+            }
+            for (shard, end) in (0..).map(ShardId).zip(ends) {
+                self.purge_up_to(shard, end).await;
+            }
+        }
+    }
+
     /// Lets the journal file the blocks of a shard up to `index`, which must be committed. A leader
     /// retains blocks that a member has not acknowledged. A follower does not know the others: if it
     /// leads later, a member that lacks purged blocks cannot be brought up.
@@ -252,11 +292,16 @@ impl Node {
         let group = self.group(shard);
         let acknowledged = group.acknowledged().into_values();
         let acknowledged = acknowledged.map(|last| last.map_or(0, |last| last.0)).min();
-        let count = index.0.min(acknowledged.unwrap_or(u64::MAX));
-        if let Some(last) = count.checked_sub(1) {
+        let acknowledged = Index(acknowledged.unwrap_or(u64::MAX));
+        self.purge_up_to(shard, index.min(acknowledged)).await;
+    }
+
+    async fn purge_up_to(&self, shard: ShardId, index: Index) {
+        let raft = &self.group(shard).raft;
+        if let Some(last) = index.0.checked_sub(1) {
             // Fails only after the end of openraft's task.
-            let _ = group.raft.trigger().snapshot().await;
-            let _ = group.raft.trigger().purge_log(last).await;
+            let _ = raft.trigger().snapshot().await;
+            let _ = raft.trigger().purge_log(last).await;
         }
     }
 

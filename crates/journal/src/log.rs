@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::options::Commit;
 use crate::read::read_whole_block;
 use crate::segment::ShardEnd;
-use crate::shard::{BlockOrder, DecidedBlock, DecidedError, Origin, State};
+use crate::shard::{BlockOrder, DecidedBlock, DecidedError, Origin, Shard, State};
 use crate::sync::Ordering;
 use crate::tail::BlockLocation;
 use crate::ticket::{Stage, Status};
@@ -220,6 +220,21 @@ impl Journal {
     pub fn purge(&self, shard: ShardId, index: Index) {
         self.shard(shard).state.lock().purge(index);
         self.shared().filing_bell.signal();
+    }
+
+    /// Returns the last block of each shard before the end of each sealed segment, from the oldest
+    /// segment on. When the blocks of a segment are purged, exactly they are filed.
+    pub fn sealed_ends(&self) -> Vec<Vec<Index>> {
+        let segments = self.shared().segments.lock();
+        let successors = segments.open.iter().skip(1);
+        let ends: Vec<_> = successors.map(|it| it.header.previous_end).collect();
+        drop(segments);
+        let last_before = |end: Position| -> Vec<Index> {
+            let shards = self.shared().shards.iter();
+            let last = |shard: &Shard| shard.state.lock().tail.last_before(end);
+            shards.map(last).collect()
+        };
+        ends.into_iter().map(last_before).collect()
     }
 
     /// Returns the bytes of a shard's blocks that are not committed, on disk or not. Appends are

@@ -121,6 +121,12 @@ impl ShardLog {
         Ok(())
     }
 
+    /// Returns whether everything that openraft was told to be purged is filed, and nothing else.
+    pub(crate) fn has_filed_purged(&self) -> bool {
+        let order = self.order.lock();
+        log_id_of(self.journal.last_filed(self.shard)) == order.purged
+    }
+
     /// Returns the last purged entry and the last entry.
     pub(super) fn ends(&self) -> (Option<LogId>, Option<LogId>) {
         let purged = self.order.lock().purged;
