@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use model::ByteSize;
+
 use super::HostPort;
 
 options! {
@@ -16,6 +18,10 @@ options! {
 
     /// File with the key that all members share; `none` is `cluster.key` in the data directory.
     "cluster.key" => key: Option<PathBuf> = None;
+
+    /// Log to hold for members that are behind. A member that is further behind cannot catch up: it
+    /// must be removed, and join again with an empty data directory.
+    "cluster.hold_size" => hold_size: ByteSize = ByteSize::gibibytes(1), from "64MiB" to "1024GiB";
 
     /// Connect members without TLS, also beyond this machine.
     "cluster.insecure" => insecure: bool = false;

@@ -89,6 +89,37 @@ pub(crate) async fn refuse_halted(
     }
 }
 
+/// Refuses conversations on a member of a cluster.
+pub(crate) async fn refuse_conversations(
+    State(shared): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Response {
+    refuse_on_cluster(
+        &shared,
+        "conversations, inboxes and webhooks",
+        request,
+        next,
+    )
+    .await
+}
+
+/// Refuses quotas on a member of a cluster.
+pub(crate) async fn refuse_quotas(
+    State(shared): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Response {
+    refuse_on_cluster(&shared, "quotas", request, next).await
+}
+
+async fn refuse_on_cluster(shared: &Shared, what: &str, request: Request, next: Next) -> Response {
+    match shared.node.refused_on_cluster(what) {
+        Some(reason) => Problem::of(ErrorCode::Unsupported, reason).into_response(),
+        None => next.run(request).await,
+    }
+}
+
 fn refuse_ticket(error: TicketError) -> Problem {
     Problem::of(ErrorCode::Unauthenticated, error.to_string())
 }

@@ -24,7 +24,9 @@ pub(crate) struct TakePath {
 
 impl FastPath for TakePath {
     fn serves(&self, method: Method, path: &str) -> bool {
-        method == Method::Post && path == TAKE_PATH
+        method == Method::Post
+            && path == TAKE_PATH
+            && self.node.refused_on_cluster("quotas").is_none()
     }
 
     fn is_open(&self) -> bool {

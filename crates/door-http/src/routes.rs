@@ -12,7 +12,9 @@ use model::ErrorCode;
 use node::Node;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::authentication::{Authentication, refuse_halted, require_token};
+use crate::authentication::{
+    Authentication, refuse_conversations, refuse_halted, refuse_quotas, require_token,
+};
 use crate::fast_path::TakePath;
 use crate::metrics::{self, EncodeMetrics, Latencies, MetricsPage};
 use crate::tickets::{self, Tickets};
@@ -45,12 +47,15 @@ pub fn routes(
     };
     let token = middleware::from_fn_with_state(authentication, require_token);
     let halted = middleware::from_fn_with_state(shared.clone(), refuse_halted);
+    let conversations = middleware::from_fn_with_state(shared.clone(), refuse_conversations);
+    let quotas = middleware::from_fn_with_state(shared.clone(), refuse_quotas);
     let data = http_conversations::routes()
+        .layer(conversations)
         .merge(http_topics::routes())
         .layer(halted);
     let guarded = about::guarded(page)
         .merge(data)
-        .merge(http_quotas::routes())
+        .merge(http_quotas::routes().layer(quotas))
         .merge(http_topics::user_routes())
         .merge(tickets::routes(tickets))
         .layer(token);

@@ -80,17 +80,23 @@ pub(super) fn dispatch(
         Kind::TAKE => {
             let takes = Takes::decode(decode_message(flags, payload)?.body)?;
             let tag = claim(requests, correlation)?;
-            requests.take(turn, tag, &takes);
+            if !requests.refuse_quota(tag) {
+                requests.take(turn, tag, &takes);
+            }
         }
         Kind::SETTLE => {
             let settle = Settle::decode(decode_message(flags, payload)?.body)?;
             let tag = claim(requests, correlation)?;
-            requests.settle_hold(tag, &settle);
+            if !requests.refuse_quota(tag) {
+                requests.settle_hold(tag, &settle);
+            }
         }
         Kind::PEEK => {
             let subject = wire::decode_name(decode_message(flags, payload)?.body)?;
             let tag = claim(requests, correlation)?;
-            requests.peek(tag, subject);
+            if !requests.refuse_quota(tag) {
+                requests.peek(tag, subject);
+            }
         }
         Kind::BIND => return bind(turn, requests, route, payload),
         Kind::SUBSCRIBE => {

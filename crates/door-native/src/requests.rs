@@ -17,7 +17,7 @@ use super::fatal::Fatal;
 use super::followers::{Followers, Source};
 use super::outlet::{NativeOutlet, correlation};
 use super::quota::{Owner, Quota};
-use super::routes::{RecordRoute, Routes};
+use super::routes::{RecordRoute, Routes, is_own, unsupported};
 use super::{conversation, deferred, stream, topic};
 
 /// The requests of one connection; see the module's documentation.
@@ -79,8 +79,23 @@ impl Requests {
         name: &str,
         with_source: bool,
     ) {
+        let refused = self.node.refused_on_cluster("agents and their messages");
+        if let Some(reason) = refused.filter(|_| !is_own(name)) {
+            return self.answers.fail(tag, unsupported(&reason));
+        }
         let subscribed = turn.subscribe(name, with_source);
         self.answer_subscription(tag, subscribed);
+    }
+
+    /// Answers a request about quotas with an error if the node is a member of a cluster. Returns true
+    /// if it did.
+    pub(super) fn refuse_quota(&mut self, tag: Ticket) -> bool {
+        let refused = self.node.refused_on_cluster("quotas");
+        let is_refused = refused.is_some();
+        if let Some(reason) = refused {
+            self.answers.fail(tag, unsupported(&reason));
+        }
+        is_refused
     }
 
     /// Ends a subscription.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conversation_service::ConversationRef;
 use messaging::{Route, Turn};
-use model::Name;
+use model::{ErrorCode, Name};
 use store::Stream;
 use topics::check_name;
 use wire::{Bind, Cast};
@@ -27,6 +27,10 @@ enum BoundRoute {
     Topic(TopicRoute),
     /// The name was invalid; requests on the route fail with this reason.
     Invalid {
+        reason: String,
+    },
+    /// A cluster does not serve such names; requests on the route fail with this reason.
+    Unsupported {
         reason: String,
     },
 }
@@ -62,7 +66,10 @@ impl Routes {
         if index > self.bound.len() {
             return false;
         }
-        let target = target(turn, bind).unwrap_or_else(|reason| BoundRoute::Invalid { reason });
+        let target = match self.refused(bind) {
+            Some(reason) => BoundRoute::Unsupported { reason },
+            None => target(turn, bind).unwrap_or_else(|reason| BoundRoute::Invalid { reason }),
+        };
         match self.bound.get_mut(index) {
             None => self.bound.push(target),
             Some(slot) => {
@@ -72,6 +79,17 @@ impl Routes {
             }
         }
         true
+    }
+
+    /// Returns why a cluster does not serve a name. The node's own agents are served.
+    fn refused(&self, bind: &Bind<'_>) -> Option<String> {
+        match bind.cast {
+            Cast::Any | Cast::All if !is_own(bind.name) => self
+                .node
+                .refused_on_cluster("messages to agents, calls and mailboxes"),
+            Cast::Conversation => self.node.refused_on_cluster("conversations"),
+            Cast::Any | Cast::All | Cast::Stream | Cast::Topic => None,
+        }
     }
 
     fn get(&self, number: u16) -> Option<&BoundRoute> {
@@ -86,6 +104,7 @@ impl Routes {
             Some(BoundRoute::Conversation(it)) => ("conversation", it.name().to_string()),
             Some(BoundRoute::Topic(route)) => ("topic", route.topic.to_string()),
             Some(BoundRoute::Invalid { reason }) => return Err(ErrorAnswer::invalid(reason)),
+            Some(BoundRoute::Unsupported { reason }) => return Err(unsupported(reason)),
             None => return Err(not_bound(number)),
         };
         let message = format!("the route is bound to a {kind}, `{target}`");
@@ -99,6 +118,7 @@ impl Routes {
             Some(BoundRoute::Conversation(it)) => Ok(RecordRoute::Conversation(it)),
             Some(BoundRoute::Topic(topic)) => Ok(RecordRoute::Topic(topic)),
             Some(BoundRoute::Invalid { reason }) => Err(ErrorAnswer::invalid(reason.as_str())),
+            Some(BoundRoute::Unsupported { reason }) => Err(unsupported(reason)),
             Some(BoundRoute::Name(_)) => {
                 Err(ErrorAnswer::invalid("bind the route with cast `stream`"))
             }
@@ -120,6 +140,15 @@ impl Drop for Routes {
 /// Returns the index of a route; that of number 0 is out of range.
 fn index(number: u16) -> usize {
     usize::from(number).wrapping_sub(1)
+}
+
+/// Returns whether a name is that of one of the node's own agents.
+pub(super) fn is_own(name: &str) -> bool {
+    name.starts_with("telpher/")
+}
+
+pub(super) fn unsupported(reason: &str) -> ErrorAnswer {
+    ErrorAnswer::new(ErrorCode::Unsupported, reason)
 }
 
 fn not_bound(number: u16) -> ErrorAnswer {

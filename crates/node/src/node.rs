@@ -73,6 +73,14 @@ impl Node {
         Some(self.inner.stored.as_ref()?.topics.clone())
     }
 
+    /// Returns an error text if the node is a member of a cluster, which does not serve `what` yet.
+    pub fn refused_on_cluster(&self, what: &str) -> Option<String> {
+        let is_clustered = self.inner.platform.membership.is_clustered();
+        is_clustered.then(|| {
+            format!("a cluster serves topics and streams only; {what} need a node that is alone")
+        })
+    }
+
     /// Returns whether the wall clock stepped forward without confirmation; until then nothing
     /// expires.
     pub fn is_clock_doubted(&self) -> bool {

@@ -46,6 +46,8 @@ pub(super) struct Source {
     /// The node's data directory.
     pub(super) data: PathBuf,
     pub(super) gate: Arc<dyn Gate>,
+    /// The node is a member of a cluster.
+    pub(super) is_member: bool,
 }
 
 /// Adds the method to the agent.
@@ -83,6 +85,12 @@ fn answer(source: &Source, caller: &Principal, body: &[u8]) -> Result<Value, Fau
     if !is_admin {
         let message = "a backup needs an administrator's token";
         return Err(Fault::with_code(ErrorCode::Denied, message));
+    }
+    if source.is_member {
+        // A backup seals the line, which would let go of log that other members may need.
+        let message = "a member of a cluster cannot be backed up while it runs yet: stop a member \
+                       that does not lead, copy its data directory, and start it again";
+        return Err(Fault::with_code(ErrorCode::InvalidArgument, message));
     }
     if !backup_request.path.is_absolute() {
         return Err(invalid(format!(

@@ -113,6 +113,14 @@ pub fn run(
         cluster::join(config, contact)?;
     }
     let member = cluster::identity(&config.data.dir)?;
+    let mut of_member = config.clone();
+    // A cluster serves topics and streams only.
+    of_member.slim.listen = None;
+    of_member.slim.socket = None;
+    let config = match member {
+        Some(_) => &of_member,
+        None => config,
+    };
     let (journal, sync_times) = match &member {
         None => journal::open(config, &ports)?,
         Some(member) => {

@@ -98,6 +98,7 @@ impl Running {
             journal: journal.clone(),
             data: config.data.dir.clone(),
             gate: gate.clone(),
+            is_member: cluster.is_some(),
         };
         let archive = archive::create(config)?;
         let webhooks = Webhooks::new(config)?;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::journal::{Health, Journal, Reign, SyncTimes};
-use bytes::Bytes;
 use cluster::{Addresses, Node};
 use config::Config;
 use console::{Failure, SignalAction, Signals};
@@ -15,7 +14,7 @@ use super::front::Front;
 use super::identity::{Identity, addresses, key_path, read_key};
 use super::image::DirectoryImage;
 use super::membership::Members;
-use super::pipes::{Announcement, MemberServices};
+use super::pipes::{Call, MemberServices};
 use super::status::Cluster;
 use crate::gate::TokenGate;
 use crate::listeners;
@@ -32,7 +31,10 @@ const HEALTH: Duration = Duration::from_secs(1);
 /// Interval of looks at the addresses that the others know of this node.
 const ADDRESSES: Duration = Duration::from_secs(2);
 
-/// Time limit of a call to the leader.
+/// Interval of purges.
+const PURGE: Duration = Duration::from_secs(2);
+
+/// Time limit of a call to another member.
 const CALL_MAX: Duration = Duration::from_secs(5);
 
 /// What a member is started with.
@@ -72,6 +74,8 @@ pub(crate) async fn run(
     let services = Arc::new(MemberServices {
         data: config.data.dir.clone(),
         ports: ports.clone(),
+        hold_size: config.cluster.hold_size.as_u64(),
+        segment_size: config.journal.segment_size.as_u64(),
         runtime: tokio::runtime::Handle::current(),
         node: Default::default(),
         listeners: Mutex::default(),
@@ -86,8 +90,15 @@ pub(crate) async fn run(
     let consensus = Consensus::start(config, parts).await?;
     let _ = services.node.set(consensus.node.clone());
     let telling = tokio::spawn(tell_addresses(consensus.node.clone(), own));
+    let purging = purge(
+        consensus.node.clone(),
+        services.hold_size,
+        services.segment_size,
+    );
+    let purging = tokio::spawn(purging);
     let ended = serve(&start, &consensus, &services, signals).await;
     telling.abort();
+    purging.abort();
     ended
 }
 
@@ -219,18 +230,33 @@ async fn tell_addresses(node: Arc<Node>, own: Addresses) {
 }
 
 async fn tell(node: &Node, leader: u64, own: &Addresses) -> Result<(), String> {
-    let said = Announcement {
+    let call = Call::Addresses {
         name: own.name.clone(),
         link: own.link.clone(),
         kafka: own.kafka.clone(),
         http: own.http.clone(),
         native: own.native.clone(),
     };
-    let request = serde_json::to_vec(&said).map_err(|error| error.to_string())?;
-    let answer = node.call(leader, Bytes::from(request), CALL_MAX).await;
-    match answer {
+    match node.call(leader, call.encode(), CALL_MAX).await {
         Ok(answer) if answer == "ok" => Ok(()),
         Ok(answer) => Err(String::from_utf8_lossy(&answer).into_owned()),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Purges what all members have, here and at the others, while this node leads.
+async fn purge(node: Arc<Node>, hold_size: u64, segment_size: u64) {
+    loop {
+        tokio::time::sleep(PURGE).await;
+        let Some(last) = node.acknowledged_by_all() else {
+            continue;
+        };
+        node.purge_segments(&last, hold_size, segment_size).await;
+        let last = last.into_iter().map(|index| index.0).collect();
+        let call = Call::Purge { last }.encode();
+        let others = node.members().into_iter().filter(|it| it.id != node.id());
+        let calls = others.map(|member| node.call(member.id, call.clone(), CALL_MAX));
+        // A member that does not answer is told again.
+        futures_util::future::join_all(calls).await;
     }
 }

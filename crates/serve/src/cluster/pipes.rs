@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cluster::{Addresses, Node, Services};
 use futures_util::future::BoxFuture;
+use journal::Index;
 use net::{Sink, Source, Stream};
 use parking_lot::Mutex;
 use platform::Ports;
@@ -35,20 +36,36 @@ pub(super) enum Protocol {
     Kafka = 3,
 }
 
-/// A member tells the leader its addresses.
+/// A call of a member.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Announcement {
-    pub(super) name: String,
-    pub(super) link: String,
-    pub(super) kafka: Option<String>,
-    pub(super) http: Option<String>,
-    pub(super) native: Option<String>,
+#[serde(rename_all = "snake_case")]
+pub(super) enum Call {
+    /// The addresses of the member, for the leader.
+    Addresses {
+        name: String,
+        link: String,
+        kafka: Option<String>,
+        http: Option<String>,
+        native: Option<String>,
+    },
+    /// The last block of each shard that all members have.
+    Purge { last: Vec<u64> },
+}
+
+impl Call {
+    pub(super) fn encode(&self) -> Bytes {
+        // The encoding of strings and numbers cannot fail.
+        serde_json::to_vec(self).unwrap_or_default().into()
+    }
 }
 
 /// The services of this node.
 pub(super) struct MemberServices {
     pub(super) data: PathBuf,
     pub(super) ports: Ports,
+    /// Bytes of log to hold for members that are behind.
+    pub(super) hold_size: u64,
+    pub(super) segment_size: u64,
     /// The runtime of everything that is not consensus.
     pub(super) runtime: Handle,
     pub(super) node: OnceLock<Arc<Node>>,
@@ -72,21 +89,36 @@ impl MemberServices {
 impl Services for MemberServices {
     fn answer(&self, from: u64, request: Bytes) -> BoxFuture<'static, Bytes> {
         let node = self.node.get().cloned();
+        let (hold_size, segment_size) = (self.hold_size, self.segment_size);
         Box::pin(async move {
-            let said: Result<Announcement, _> = serde_json::from_slice(&request);
-            let (Ok(it), Some(node)) = (said, node) else {
+            let (Ok(call), Some(node)) = (serde_json::from_slice(&request), node) else {
                 return Bytes::from_static(b"malformed");
             };
-            let addresses = Addresses {
-                name: it.name,
-                link: it.link,
-                kafka: it.kafka,
-                http: it.http,
-                native: it.native,
-            };
-            match node.set_addresses(from, addresses).await {
-                Ok(()) => Bytes::from_static(b"ok"),
-                Err(error) => Bytes::from(error.to_string()),
+            match call {
+                Call::Addresses {
+                    name,
+                    link,
+                    kafka,
+                    http,
+                    native,
+                } => {
+                    let addresses = Addresses {
+                        name,
+                        link,
+                        kafka,
+                        http,
+                        native,
+                    };
+                    match node.set_addresses(from, addresses).await {
+                        Ok(()) => Bytes::from_static(b"ok"),
+                        Err(error) => Bytes::from(error.to_string()),
+                    }
+                }
+                Call::Purge { last } => {
+                    let last: Vec<_> = last.into_iter().map(Index).collect();
+                    node.purge_segments(&last, hold_size, segment_size).await;
+                    Bytes::from_static(b"ok")
+                }
             }
         })
     }

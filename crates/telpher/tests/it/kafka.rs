@@ -1,6 +1,7 @@
 //! The Kafka listener, with the original kcat (librdkafka).
 
 pub(crate) mod client;
+mod cluster;
 mod copy;
 mod kill9;
 mod old_records;

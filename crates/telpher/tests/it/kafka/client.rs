@@ -18,7 +18,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(node: &Node) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(node.url("kafka"))?;
+        Self::connect_to(node.url("kafka"))
+    }
+
+    pub(crate) fn connect_to(address: &str) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Self { stream, sent: 0 })
     }

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::client::{Client, good, until};
 use crate::support::{Node, Place};
 
-const TOPIC: &str = "written";
+pub(super) const TOPIC: &str = "written";
 const KILLS: usize = 8;
 const PRODUCERS: u64 = 4;
 
@@ -25,20 +25,27 @@ const VALUE_SIZE: usize = 6_000;
 
 /// The state of a producer.
 #[derive(Debug, Default)]
-struct ProducerState {
+pub(super) struct ProducerState {
     /// The next number; every number is used once.
-    next: u64,
+    pub(super) next: u64,
     /// The numbers that must be stored, by offset.
-    kept: BTreeMap<i64, u64>,
+    pub(super) kept: BTreeMap<i64, u64>,
 }
 
 impl ProducerState {
     /// Writes until the node is gone.
     fn write(&mut self, partition: i32, client: &mut Client) {
-        while let Ok(offset) = self.write_one(partition, client) {
-            let numbers = self.next - BATCH..self.next;
-            self.kept.extend((offset..).zip(numbers));
-        }
+        while self.write_next(partition, client) {}
+    }
+
+    /// Writes one batch. Returns false if the connection is gone or the batch was refused.
+    pub(super) fn write_next(&mut self, partition: i32, client: &mut Client) -> bool {
+        let Ok(offset) = self.write_one(partition, client) else {
+            return false;
+        };
+        let numbers = self.next - BATCH..self.next;
+        self.kept.extend((offset..).zip(numbers));
+        true
     }
 
     fn write_one(&mut self, partition: i32, client: &mut Client) -> std::io::Result<i64> {
@@ -71,7 +78,7 @@ impl ProducerState {
 
     /// Checks that the stored records have no gaps, that batches are complete, and that
     /// acknowledged records are at their offsets. From now on all stored records must stay.
-    fn check_stored(&mut self, there: &[u64]) {
+    pub(super) fn check_stored(&mut self, there: &[u64]) {
         for (offset, number) in &self.kept {
             let found = usize::try_from(*offset).ok().and_then(|at| there.get(at));
             assert_eq!(found, Some(number), "offset {offset}");
@@ -102,7 +109,11 @@ pub(super) fn now_ms() -> i64 {
 
 /// Reads the numbers in a partition, in order.
 fn read(node: &Node, index: i32) -> Vec<u64> {
-    let mut client = Client::connect(node).unwrap();
+    read_through(&mut Client::connect(node).unwrap(), index)
+}
+
+/// Reads the numbers in a partition through a connection.
+pub(super) fn read_through(client: &mut Client, index: i32) -> Vec<u64> {
     let mut all = Vec::new();
     loop {
         let request = fetch::Request {

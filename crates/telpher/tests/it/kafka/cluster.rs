@@ -1,0 +1,222 @@
+//! Three nodes that are killed while producers write: every acknowledged record is there once, at its
+//! offset, whichever node leads.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use kafka::{ErrorCode, create_topics, metadata};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::client::Client;
+use super::kill9::{ProducerState, TOPIC, read_through};
+use crate::support::{Place, Running, eventually};
+
+const PRODUCERS: i32 = 3;
+
+/// Pause of a producer without a connection.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Time for which producers write between two faults.
+const BETWEEN: Duration = Duration::from_millis(1500);
+
+struct Cluster {
+    place: Place,
+    /// The processes that were started again.
+    again: Vec<Child>,
+    pids: Vec<i32>,
+    nodes: Vec<Value>,
+    first: Running,
+}
+
+impl Cluster {
+    fn start() -> Cluster {
+        let place = Place::new();
+        let words = ["cluster", "dev", "--nodes", "3", "--data", "nodes"];
+        let mut command = place.command(words.into_iter().chain(["--json"]));
+        // It runs until the end of its input.
+        let mut first = Running::spawn(command.stdin(Stdio::piped()));
+        let started: Value = serde_json::from_str(&first.line()).unwrap();
+        let nodes = started["nodes"].as_array().unwrap().clone();
+        let pids = nodes.iter().map(|it| it["pid"].as_i64().unwrap() as i32);
+        Cluster {
+            place,
+            again: Vec::new(),
+            pids: pids.collect(),
+            nodes,
+            first,
+        }
+    }
+
+    fn address(&self, node: usize, door: &str) -> &str {
+        self.nodes[node][door].as_str().unwrap()
+    }
+
+    /// Connects to a node as soon as it serves, directly or through the leader.
+    fn connect(&self, node: usize) -> Client {
+        let mut connected = None;
+        eventually("a node serves", || {
+            connected = self.try_connect(node);
+            connected.is_some()
+        });
+        connected.unwrap()
+    }
+
+    fn try_connect(&self, node: usize) -> Option<Client> {
+        let mut client = Client::connect_to(self.address(node, "kafka")).ok()?;
+        client.ask(9, &metadata::Request::default()).ok()?;
+        Some(client)
+    }
+
+    /// Returns the place of the node that leads, as a client of any node is told.
+    fn leader(&self) -> usize {
+        let mut leader = None;
+        eventually("a node leads", || {
+            let mut clients = (0..self.nodes.len()).filter_map(|it| self.try_connect(it));
+            let told = clients.find_map(|mut client| {
+                let request = metadata::Request::default();
+                let response = client.ask(9, &request).ok()?;
+                usize::try_from(response.controller_id - 1).ok()
+            });
+            leader = told;
+            leader.is_some()
+        });
+        leader.unwrap()
+    }
+
+    fn kill(&self, node: usize) {
+        let pid = Pid::from_raw(self.pids[node]).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+
+    /// Starts a killed node again.
+    fn restart(&mut self, node: usize) {
+        let words = self.nodes[node]["command"].as_array().unwrap();
+        let words: Vec<_> = words.iter().map(|it| it.as_str().unwrap()).collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        self.pids[node] = child.id() as i32;
+        self.again.push(child);
+    }
+
+    /// Lets producers write, through whichever node serves them, while `fault` runs.
+    fn write_during(&mut self, states: &mut [ProducerState], fault: impl FnOnce(&mut Cluster)) {
+        let is_over = AtomicBool::new(false);
+        let addresses: Vec<_> = (0..3)
+            .map(|it| self.address(it, "kafka").to_owned())
+            .collect();
+        thread::scope(|scope| {
+            for (index, state) in (0..).zip(states) {
+                let (addresses, is_over) = (&addresses, &is_over);
+                scope.spawn(move || {
+                    for address in addresses.iter().cycle() {
+                        if is_over.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        if let Ok(mut client) = Client::connect_to(address) {
+                            while !is_over.load(Ordering::Relaxed)
+                                && state.write_next(index, &mut client)
+                            {
+                            }
+                        }
+                        thread::sleep(PAUSE);
+                    }
+                });
+            }
+            thread::sleep(BETWEEN);
+            fault(self);
+            thread::sleep(BETWEEN);
+            is_over.store(true, Ordering::Relaxed);
+        });
+    }
+
+    fn check(&self, states: &mut [ProducerState]) {
+        let mut client = self.connect(self.leader());
+        for (index, state) in (0..).zip(states) {
+            state.check_stored(&read_through(&mut client, index));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for child in &mut self.again {
+            // It may have been killed already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        self.first.signal(Signal::TERM);
+    }
+}
+
+#[test]
+fn acked_records_survive_kill9_of_leaders_followers_and_all_nodes() {
+    let mut cluster = Cluster::start();
+    let topic = create_topics::Topic {
+        name: TOPIC.to_owned(),
+        num_partitions: PRODUCERS,
+        replication_factor: 3,
+        ..create_topics::Topic::default()
+    };
+    let request = create_topics::Request {
+        topics: vec![topic],
+        timeout_ms: 10_000,
+        ..create_topics::Request::default()
+    };
+    let mut client = cluster.connect(1);
+    let created = client.ask(5, &request).unwrap();
+    assert_eq!(created.topics[0].error_code, ErrorCode::None);
+    drop(client);
+    let mut states: Vec<ProducerState> = Default::default();
+    states.resize_with(PRODUCERS as usize, ProducerState::default);
+    for round in 0..2 {
+        let leader = cluster.leader();
+        cluster.write_during(&mut states, |it| it.kill(leader));
+        let next = cluster.leader();
+        assert_ne!(next, leader, "another node leads");
+        cluster.check(&mut states);
+        cluster.restart(leader);
+        cluster.connect(leader);
+        let follower = (0..3).find(|it| *it != cluster.leader()).unwrap();
+        cluster.write_during(&mut states, |it| it.kill(follower));
+        cluster.restart(follower);
+        cluster.check(&mut states);
+        cluster.write_during(&mut states, |it| (0..3).for_each(|node| it.kill(node)));
+        (0..3).for_each(|node| cluster.restart(node));
+        cluster.check(&mut states);
+        let kept: usize = states.iter().map(|it| it.kept.len()).sum();
+        assert!(kept > 100 * (round + 1), "{kept}");
+    }
+    let url = format!("tcp://{}", cluster.address(0, "native"));
+    let status = cluster
+        .place
+        .run(&format!("cluster status --json --url {url}"));
+    let status = status.expect(0).json();
+    assert_eq!(status["nodes"].as_array().unwrap().len(), 3, "{status:#}");
+    let is_voter = |it: &Value| it["role"] == "voter";
+    assert!(status["nodes"].as_array().unwrap().iter().all(is_voter));
+    for (line, what) in [
+        ("conversation append c-1 hello", "conversations"),
+        ("write acme/demo/echo hello", "mailboxes"),
+        ("request acme/demo/echo hello", "calls"),
+        ("listen acme/demo/echo --echo", "agents"),
+        ("quota take acme/demo/echo 1", "quotas"),
+    ] {
+        let refused = cluster.place.run(&format!("{line} --url {url}"));
+        let error = &refused.stderr;
+        assert_ne!(refused.code(), 0, "{line}: {error}");
+        assert!(
+            error.contains("a cluster serves topics and streams only"),
+            "{line}: {error}"
+        );
+        assert!(error.contains(what), "{line}: {error}");
+    }
+    let appended = cluster
+        .place
+        .run(&format!("append acme/demo/log done --url {url}"));
+    appended.expect(0);
+}
