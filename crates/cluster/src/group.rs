@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use journal::{Index, Reign, ShardId, Stage};
 use openraft::type_config::async_runtime::watch::WatchReceiver;
-use openraft::{ChangeMembers, ServerState};
+use openraft::{ChangeMembers, Instant as _, ServerState};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -167,6 +167,15 @@ impl Group {
         is_running && server.state == ServerState::Leader && server.vote.committed
     }
 
+    /// Returns the time since a quorum last answered this node; `None` unless it leads.
+    pub(crate) fn quorum_age(&self) -> Option<Duration> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let is_leader = metrics.state == ServerState::Leader;
+        let last = metrics.last_quorum_acked.filter(|_| is_leader)?;
+        Some(last.elapsed())
+    }
+
     /// Returns the last blocks that peers have acknowledged to this node; empty unless it leads.
     pub(crate) fn acknowledged(&self) -> BTreeMap<u64, Option<Index>> {
         let data = self.raft.data_metrics();
@@ -276,6 +285,19 @@ impl Group {
             }
             let voters = membership.get_joint_config().last().cloned();
             next = ChangeMembers::ReplaceAllVoters(voters.unwrap_or_default());
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Ends a reign after everything that it decided is committed, so that another begins, in the same
+    /// term if this node still leads. Nothing new is decided meanwhile.
+    pub(crate) async fn renew(&self, reign: Reign) {
+        let _held = self.gate.lock().await;
+        if !self.log.is_current(reign) {
+            return;
+        }
+        self.log.journal.pause(self.shard());
+        while !self.log.end_drained(reign) {
             tokio::time::sleep(POLL).await;
         }
     }

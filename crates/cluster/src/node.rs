@@ -165,6 +165,20 @@ impl Node {
         self.group(shard).reigns.clone()
     }
 
+    /// Returns the longest time since a quorum last answered this node, of the shards that it leads.
+    pub fn quorum_age(&self) -> Option<Duration> {
+        self.groups.iter().filter_map(Group::quorum_age).max()
+    }
+
+    /// Ends reigns of this node, one per shard, so that services can be opened anew: each after
+    /// everything that it decided is committed. If the node still leads a shard, its next reign
+    /// begins in the same term; until then nothing is decided.
+    pub async fn renew(&self, reigns: &[(Reign, u64)]) {
+        let groups = self.groups.iter().zip(reigns);
+        let renewed = groups.map(|(group, (reign, _))| group.renew(*reign));
+        futures_util::future::join_all(renewed).await;
+    }
+
     /// Returns a shard's part in the consensus.
     pub fn status(&self, shard: ShardId) -> ShardStatus {
         self.group(shard).status()

@@ -33,16 +33,14 @@ pub struct Journal {
 /// What a view of a journal is bound to.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
-    /// The reign of each shard.
-    reigns: Arc<[Reign]>,
-    /// The sum of their terms.
-    life: u64,
+    /// The reign of each shard, with its term.
+    reigns: Arc<[(Reign, u64)]>,
 }
 
 impl Bounds {
     /// Returns the reign of a shard.
     pub(crate) fn reign(&self, shard: ShardId) -> Reign {
-        self.reigns[usize::from(shard.0)]
+        self.reigns[usize::from(shard.0)].0
     }
 }
 
@@ -111,8 +109,7 @@ impl Journal {
             shared: self.shared.clone(),
             _threads: None,
             bounds: Some(Bounds {
-                reigns: reigns.iter().map(|(reign, _)| *reign).collect(),
-                life: reigns.iter().map(|(_, term)| *term).sum(),
+                reigns: reigns.into(),
             }),
         }
     }
@@ -138,13 +135,16 @@ impl Journal {
     /// Returns the journal's life: the sequence of the first segment that this start began, from 1.
     /// It is durable, and it increases with every start after one in which something became
     /// durable.
-    ///
-    /// The life of a [view](Journal::in_reigns) is the sum of the terms of its reigns. It increases
-    /// with every change of a leader, on all nodes.
     pub fn life(&self) -> u64 {
+        self.shared.segments.lock().first_own
+    }
+
+    /// Returns the leader epoch of a shard: the journal's life, or for a [view](Journal::in_reigns)
+    /// the term of the shard's reign. It increases with every change of the leader, on all nodes.
+    pub fn leader_epoch(&self, shard: ShardId) -> u64 {
         match &self.bounds {
-            Some(bounds) => bounds.life,
-            None => self.shared.segments.lock().first_own,
+            Some(bounds) => bounds.reigns[usize::from(shard.0)].1,
+            None => self.life(),
         }
     }
 

@@ -229,7 +229,7 @@ impl Topics {
                 leading,
                 ..
             } = &*self.state;
-            let slot = Slot::new(journal, at, &about, options, *leading, ticket);
+            let slot = Slot::new(journal, at, &about, options, leading, ticket);
             Arc::new(slot)
         });
         let slots: Box<[_]> = old.iter().cloned().chain(new).collect();

@@ -21,7 +21,7 @@ pub(super) fn read_back(
     journal: &Journal,
     slots: &[Arc<Slot>],
     options: &Options,
-    leading: Leading,
+    leading: &Leading,
 ) -> Result<(), OpenError> {
     let mut shards: BTreeMap<ShardId, Vec<&Slot>> = BTreeMap::new();
     for slot in slots {

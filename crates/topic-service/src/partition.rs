@@ -2,8 +2,10 @@
 
 use std::task::Waker;
 
+use std::sync::Arc;
+
 use bytes::Bytes as Shared;
-use journal::{Journal, Record, Status, Ticket};
+use journal::{Journal, Record, ShardId, Status, Ticket};
 use parking_lot::{Mutex, MutexGuard};
 use recordbatch::{Batch as Bytes, MarkerKind, TimestampLimits, TimestampType};
 use topics::record::{self, Compacted, Malformed};
@@ -94,11 +96,11 @@ impl Slot {
         at: Location,
         about: &About,
         options: &Options,
-        leading: Leading,
+        leading: &Leading,
         creation: Ticket,
     ) -> Self {
         let mut partition = Partition::new(limits(options));
-        leading.begin(&mut partition);
+        leading.begin(at.shard, &mut partition);
         let slot = Self::holding(at, about, partition);
         // An earlier creation that was never acknowledged may have left records in the stream: they
         // are trimmed.
@@ -189,11 +191,11 @@ impl Slot {
     }
 
     /// Starts leading the partition. All of its records have been read and are durable.
-    pub(super) fn begin(&self, leading: Leading) {
+    pub(super) fn begin(&self, leading: &Leading) {
         let mut live = self.live.lock();
         let end = live.partition.end();
         live.partition.durable(end);
-        leading.begin(&mut live.partition);
+        leading.begin(self.at.shard, &mut live.partition);
         live.is_newly_led = true;
     }
 
@@ -438,28 +440,33 @@ fn limits(options: &Options) -> Limits {
     }
 }
 
-/// The leader epoch of this node's partitions.
+/// The leader epochs of this node's partitions, by shard.
 ///
-/// A single node leads every partition from its start on, in an epoch of that start: the number of
-/// the journal's life, which rises at each start and needs no record. The batches store the epoch
-/// in which they were written.
-#[derive(Clone, Copy, Debug)]
+/// A node alone leads every partition from its start on, in an epoch of that start: the number of
+/// the journal's life, which rises at each start and needs no record. In a cluster the epoch is the
+/// term of the shard, which is higher than all lives before. The batches store the epoch in which
+/// they were written.
+#[derive(Clone, Debug)]
 pub(super) struct Leading {
-    epoch: i32,
+    epochs: Arc<[i32]>,
 }
 
 impl Leading {
-    /// Returns the epoch of this life of the journal. The first epoch is 0, as in Kafka.
+    /// Returns the epochs of a journal. The first epoch is 0, as in Kafka.
     pub(super) fn of(journal: &Journal) -> Self {
-        let lives = journal.life().saturating_sub(1);
-        // The number of lives cannot reach the limit of `i32`.
-        let epoch = i32::try_from(lives).unwrap_or(i32::MAX);
-        Self { epoch }
+        let epoch = |shard| {
+            let epoch = journal.leader_epoch(ShardId(shard)).saturating_sub(1);
+            // The number of lives and terms cannot reach the limit of `i32`.
+            i32::try_from(epoch).unwrap_or(i32::MAX)
+        };
+        Self {
+            epochs: (0..journal.shard_count()).map(epoch).collect(),
+        }
     }
 
-    fn begin(self, partition: &mut Partition) {
+    fn begin(&self, shard: ShardId, partition: &mut Partition) {
         let start = partition.end();
-        let epoch = self.epoch;
+        let epoch = self.epochs[usize::from(shard.0)];
         partition.apply(Change::Leader { epoch, start });
     }
 }

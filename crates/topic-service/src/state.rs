@@ -196,7 +196,7 @@ impl State {
             }
             known.put(about, slots);
         }
-        loading::read_back(&state.journal, &all, &state.options, state.leading)?;
+        loading::read_back(&state.journal, &all, &state.options, &state.leading)?;
         *state.known.write() = known;
         state.empty_deleted(&gone, &partitions, now_ms);
         Ok(state)

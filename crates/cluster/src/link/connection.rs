@@ -148,7 +148,10 @@ impl Connection {
                     self.pass_on(head, body);
                     continue;
                 }
-                let mut serving = server.serve(self.peer, head, body);
+                // Without a budget of polls: a request that waits for it would be overtaken by
+                // the next, which its leader takes for a log that went back.
+                let serving = server.serve(self.peer, head, body);
+                let mut serving = tokio::task::unconstrained(serving);
                 match futures_util::FutureExt::now_or_never(&mut serving) {
                     Some(answer) => self.answer(head, answer),
                     None => running.push(async move { (head, serving.await) }),

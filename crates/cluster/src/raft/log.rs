@@ -6,7 +6,7 @@ use std::sync::Arc;
 use journal::block::BlockKind;
 use journal::segment::ShardEnd;
 use journal::{
-    DecidedBlock, Index, Journal, MEMBERS_STREAM, ReadLimit, Reign, ShardId, Status, Ticket,
+    DecidedBlock, Index, Journal, MEMBERS_STREAM, ReadLimit, Reign, ShardId, Stage, Status, Ticket,
 };
 use openraft::EntryPayload;
 use parking_lot::Mutex;
@@ -206,6 +206,25 @@ impl ShardLog {
         let reign = self.journal.begin_proposed_reign(self.shard, term);
         order.begun = Some((reign, term));
         Some(reign)
+    }
+
+    /// Ends a reign of which no block is proposed any more and all blocks are committed, so that the
+    /// next can begin in the same term: it sees all of them. Returns false if there are others.
+    pub(crate) fn end_drained(&self, reign: Reign) -> bool {
+        let mut order = self.order.lock();
+        if !self.is_current(reign) {
+            return true;
+        }
+        let last = self.journal.last_taken(self.shard).index;
+        let committed = self.journal.last(self.shard, Stage::Committed);
+        if !self.journal.has_no_untaken(self.shard) || committed != last {
+            return false;
+        }
+        self.journal.end_reign(self.shard);
+        order.begun = None;
+        drop(order);
+        self.appended.notify_one();
+        true
     }
 
     /// Returns whether a reign has not ended.

@@ -129,3 +129,26 @@ fn calls_are_answered_and_their_outcome_is_told() {
         world.agree().await;
     });
 }
+
+#[test]
+fn renewed_reign_begins_in_its_term_after_everything_is_committed() {
+    run(async {
+        let mut world = grown(14).await;
+        for _ in 0..20 {
+            world.run_for(SECOND / 5).await;
+            let Some(leader) = world.leader(ShardId(0)) else {
+                continue;
+            };
+            let reigns = world.reigns(leader);
+            let Some(reigns) = reigns else { continue };
+            world.node(leader).renew(&reigns).await;
+            for (shard, (reign, term)) in (0..).map(ShardId).zip(reigns) {
+                let mut receiver = world.node(leader).reigns(shard);
+                let renewed = receiver.wait_for(|it| it.is_some_and(|it| it.0 != reign));
+                let renewed = renewed.await.unwrap();
+                assert_eq!(renewed.map(|it| it.1), Some(term), "the same term");
+            }
+        }
+        world.agree().await;
+    });
+}

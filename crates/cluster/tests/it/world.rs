@@ -171,6 +171,14 @@ impl World {
         &running.expect("the node runs").node
     }
 
+    /// Returns the reigns of a node over all shards, if it leads all.
+    pub(crate) fn reigns(&self, id: u64) -> Option<Vec<(Reign, u64)>> {
+        let shards = (0..SHARDS).map(ShardId);
+        shards
+            .map(|it| *self.node(id).reigns(it).borrow())
+            .collect()
+    }
+
     /// Returns the voters of each shard, as a node knows them.
     pub(crate) fn voters(&self, id: u64) -> Vec<Vec<u64>> {
         let shards = (0..SHARDS).map(ShardId);
