@@ -25,6 +25,16 @@ use crate::running::{Dependencies, Member, NodeJournal, Running};
 /// Time for the leadership to pass to another member before this one ends.
 const HAND_OVER_MAX: Duration = Duration::from_secs(3);
 
+/// Pause between two looks at reigns that are ending.
+const POLL: Duration = Duration::from_millis(2);
+
+/// Time without an answer of a quorum after which a leader disconnects its clients: longer than the
+/// lease in which no other is elected.
+const QUORUM_MAX: Duration = Duration::from_millis(1500);
+
+/// Interval of looks at the answers of the quorum.
+const QUORUM_POLL: Duration = Duration::from_millis(100);
+
 /// Interval of looks at the health of the journal while another member leads.
 const HEALTH: Duration = Duration::from_secs(1);
 
@@ -110,6 +120,7 @@ async fn serve(
 ) -> Result<Option<String>, Failure> {
     let (config, journal) = (start.config, &start.journal);
     let mut is_announced = false;
+    let mut led = Vec::new();
     loop {
         let front = Front::start(config, &consensus.node).await?;
         if !is_announced {
@@ -118,7 +129,7 @@ async fn serve(
         }
         let reigns = loop {
             tokio::select! {
-                reigns = consensus.all_reigns(journal.shard_count()) => break reigns,
+                reigns = next_reigns(start, consensus, &led) => break reigns,
                 action = signals.next_or_hangup() => match action {
                     SignalAction::Reload => tracing::info!("files are reloaded when this node leads"),
                     SignalAction::End => return Ok(None),
@@ -132,6 +143,25 @@ async fn serve(
             EndCause::Signal => return Ok(None),
             EndCause::Journal(reason) => return Ok(Some(reason)),
         }
+        led = reigns;
+    }
+}
+
+/// Waits until this node leads all shards, in other reigns than those in which it did before: services
+/// that are opened now must see all that the earlier ones have decided.
+async fn next_reigns(
+    start: &Start<'_>,
+    consensus: &Consensus,
+    led: &[(Reign, u64)],
+) -> Vec<(Reign, u64)> {
+    consensus.node.renew(led).await;
+    loop {
+        let reigns = consensus.all_reigns(start.journal.shard_count()).await;
+        if reigns.iter().zip(led).all(|(new, old)| new != old) {
+            return reigns;
+        }
+        // The end of a reign is on its way.
+        tokio::time::sleep(POLL).await;
     }
 }
 
@@ -176,6 +206,10 @@ async fn lead(
     let ended = loop {
         tokio::select! {
             () = consensus.end_of_any(reigns) => break EndCause::Reign,
+            () = loss_of_quorum(&consensus.node) => {
+                tracing::warn!("no quorum of members answers");
+                break EndCause::Reign;
+            }
             action = signals.next_or_hangup() => match action {
                 SignalAction::Reload => reload.run(),
                 SignalAction::End => break EndCause::Signal,
@@ -194,6 +228,14 @@ async fn lead(
         EndCause::Reign | EndCause::Journal(_) => running.crash().await,
     }
     Ok(ended)
+}
+
+/// Waits until no quorum has answered this node for so long that another may lead. Its clients would
+/// wait for answers that cannot come.
+async fn loss_of_quorum(node: &Node) {
+    while node.quorum_age().is_none_or(|age| age < QUORUM_MAX) {
+        tokio::time::sleep(QUORUM_POLL).await;
+    }
 }
 
 /// Waits until the journal has failed, and returns the reason.
