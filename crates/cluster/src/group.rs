@@ -167,6 +167,14 @@ impl Group {
         is_running && server.state == ServerState::Leader && server.vote.committed
     }
 
+    /// Returns why the consensus has ended, if it has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let failure = metrics.running_state.as_ref().err();
+        failure.map(|it| format!("the consensus of shard {}: {it}", self.shard().0))
+    }
+
     /// Returns the time since a quorum last answered this node; `None` unless it leads.
     pub(crate) fn quorum_age(&self) -> Option<Duration> {
         let metrics = self.raft.metrics();

@@ -165,6 +165,11 @@ impl Node {
         self.group(shard).reigns.clone()
     }
 
+    /// Returns why the consensus of a shard has ended, if one has. The node must be started again.
+    pub fn failure(&self) -> Option<String> {
+        self.groups.iter().find_map(Group::failure)
+    }
+
     /// Returns the longest time since a quorum last answered this node, of the shards that it leads.
     pub fn quorum_age(&self) -> Option<Duration> {
         self.groups.iter().filter_map(Group::quorum_age).max()

@@ -144,7 +144,7 @@ fn index(number: u16) -> usize {
 
 /// Returns whether a name is that of one of the node's own agents.
 pub(super) fn is_own(name: &str) -> bool {
-    name.starts_with("telpher/")
+    name.starts_with("telpher/system/")
 }
 
 pub(super) fn unsupported(reason: &str) -> ErrorAnswer {

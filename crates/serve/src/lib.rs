@@ -124,6 +124,10 @@ pub fn run(
     let (journal, sync_times) = match &member {
         None => journal::open(config, &ports)?,
         Some(member) => {
+            if limiter.is_some() {
+                let message = "a cluster does not apply limits yet: --compat-limiter";
+                return Err(Failure::new(Exit::Usage, message).hint("use a node that is alone"));
+            }
             check_member(config, member)?;
             journal::open_member(config, &ports)?
         }

@@ -134,7 +134,7 @@ async fn serve(
                     SignalAction::Reload => tracing::info!("files are reloaded when this node leads"),
                     SignalAction::End => return Ok(None),
                 },
-                reason = failure(journal) => return Ok(Some(reason)),
+                reason = failure(journal, &consensus.node) => return Ok(Some(reason)),
             }
         };
         front.close().await;
@@ -238,11 +238,14 @@ async fn loss_of_quorum(node: &Node) {
     }
 }
 
-/// Waits until the journal has failed, and returns the reason.
-async fn failure(journal: &Journal) -> String {
+/// Waits until the journal or the consensus has failed, and returns the reason.
+async fn failure(journal: &Journal, node: &Node) -> String {
     loop {
         if let Health::Failed { reason } = journal.health() {
             return reason.to_string();
+        }
+        if let Some(reason) = node.failure() {
+            return reason;
         }
         tokio::time::sleep(HEALTH).await;
     }
