@@ -39,7 +39,8 @@ pub(crate) struct Args {
 
 /// A node on free ports.
 struct Node {
-    id: u32,
+    /// Id that the cluster gave it; known once the node is a member.
+    id: Option<u64>,
     data: PathBuf,
     link: String,
     native: String,
@@ -89,7 +90,7 @@ fn nodes(data: &Path, count: u32) -> Result<Vec<Node>, Failure> {
     // All listeners exist at the same time, so that no port comes twice.
     let mut listeners = Vec::new();
     let mut nodes = Vec::new();
-    for id in 1..=count {
+    for number in 1..=count {
         let mut address = || {
             let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
             let address = listener.local_addr().map_err(failed)?.to_string();
@@ -97,8 +98,8 @@ fn nodes(data: &Path, count: u32) -> Result<Vec<Node>, Failure> {
             Ok(address)
         };
         nodes.push(Node {
-            id,
-            data: data.join(format!("node-{id}")),
+            id: None,
+            data: data.join(format!("node-{number}")),
             link: address()?,
             native: address()?,
             http: address()?,
@@ -131,7 +132,7 @@ impl Node {
     fn arguments(&self, first: &Node) -> Vec<String> {
         let mut arguments = vec!["serve".to_owned()];
         arguments.extend(self.options());
-        if self.id != first.id {
+        if self.link != first.link {
             let key = first.data.join(serve::KEY_FILE);
             arguments.extend(["--join".to_owned(), first.link.clone()]);
             arguments.extend(["--cluster-key".to_owned(), key.display().to_string()]);
@@ -156,17 +157,27 @@ async fn start(
         return Err(failed(line).hint("choose an empty directory: --data PATH"));
     }
     first.process = Some(spawn(program, first.arguments(first), &first.data)?);
-    wait(first, environment, |value| value["leader"] == 1).await?;
+    wait(first, environment, |value| value["leader"].is_u64()).await?;
     for node in others.iter_mut() {
         node.process = Some(spawn(program, node.arguments(first), &node.data)?);
     }
     let count = others.len() + 1;
-    wait(first, environment, |value| {
-        let nodes = value["nodes"].as_array().map(Vec::as_slice);
-        let voters = nodes.unwrap_or_default().iter();
-        voters.filter(|it| it["role"] == "voter").count() == count - usize::from(count % 2 == 0)
-    })
-    .await
+    let is_ready = |value: &Value| {
+        let voters = members(value).filter(|it| it["role"] == "voter").count();
+        members(value).count() == count && voters == count - usize::from(count % 2 == 0)
+    };
+    let status = wait(first, environment, is_ready).await?;
+    // The nodes join in any order.
+    for node in nodes {
+        let member = members(&status).find(|it| it["link"] == node.link);
+        node.id = member.and_then(|it| it["id"].as_u64());
+    }
+    Ok(())
+}
+
+/// Returns the members that a status lists.
+fn members(status: &Value) -> impl Iterator<Item = &Value> {
+    status["nodes"].as_array().into_iter().flatten()
 }
 
 /// Starts a node that writes its log into its data directory.
@@ -187,12 +198,12 @@ fn spawn(program: &Path, arguments: Vec<String>, data: &Path) -> Result<Child, F
         .map_err(failed)
 }
 
-/// Waits until the status that a node returns is as wanted.
+/// Waits until the status that a node returns is as wanted, and returns it.
 async fn wait(
     node: &Node,
     environment: &Environment,
     is_reached: impl Fn(&Value) -> bool,
-) -> Result<(), Failure> {
+) -> Result<Value, Failure> {
     let target = Target::at(&format!("tcp://{}", node.native));
     let deadline = Instant::now() + START_MAX;
     loop {
@@ -203,7 +214,7 @@ async fn wait(
         if let Ok(Ok(value)) = timeout(Duration::from_secs(2), asked).await
             && is_reached(&value)
         {
-            return Ok(());
+            return Ok(value);
         }
         if Instant::now() > deadline {
             let log = node.data.with_extension("log");
@@ -248,9 +259,10 @@ fn describe(program: &Path, nodes: &[Node]) -> (Value, String) {
     let mut text = format!("{} nodes are ready\n", nodes.len());
     for node in nodes {
         let pid = node.process.as_ref().map_or(0, Child::id);
+        let id = node.id.map_or_else(|| "?".to_owned(), |it| it.to_string());
         text.push_str(&format!(
-            "  node {}  pid {pid}  kafka {}  http {}  native {}\n",
-            node.id, node.kafka, node.http, node.native
+            "  node {id}  pid {pid}  kafka {}  http {}  native {}\n",
+            node.kafka, node.http, node.native
         ));
     }
     let native = &nodes[0].native;

@@ -78,7 +78,8 @@ impl Cluster {
             let told = clients.find_map(|mut client| {
                 let request = metadata::Request::default();
                 let response = client.ask(9, &request).ok()?;
-                usize::try_from(response.controller_id - 1).ok()
+                let is_leader = |it: &Value| it["id"] == response.controller_id;
+                self.nodes.iter().position(is_leader)
             });
             leader = told;
             leader.is_some()
