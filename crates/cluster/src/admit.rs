@@ -1,9 +1,7 @@
 //! Admitting new members, at the leader.
 
 use std::collections::BTreeSet;
-use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
 use std::time::Duration;
 
 use journal::{AppendError, Journal, MEMBERS_STREAM, ReadLimit, ShardId, Status, StreamId};
@@ -16,6 +14,7 @@ use crate::link::{Image, JoinAnswer, answer_join, read_request, send_image};
 use crate::member::Addresses;
 use crate::node::Node;
 use crate::raft::decode_membership;
+use crate::wait::decided;
 
 /// Stream in shard 0 with a record for each id that was given out: the id is the offset plus one. So
 /// no id is given out twice, also after its member was removed.
@@ -133,10 +132,7 @@ async fn new_id(group: &Group, now_ms: u64) -> Result<u64, ChangeError> {
                 return Err(ChangeError::Refused { reason });
             }
         };
-        let status = poll_fn(|cx| match journal.notify(appended.ticket, cx.waker()) {
-            Status::Pending => Poll::Pending,
-            status => Poll::Ready(status),
-        });
+        let status = decided(|waker| journal.notify(appended.ticket, waker));
         match status.await {
             Status::Durable if appended.offset + 1 > highest => return Ok(appended.offset + 1),
             Status::Durable => {}

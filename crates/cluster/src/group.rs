@@ -213,12 +213,17 @@ impl Group {
     }
 
     pub(crate) fn status(&self) -> ShardStatus {
-        let (membership, _) = self.membership();
         let is_leader = self.is_leader();
-        let (term, leader) = {
+        let (term, leader, voters, learners) = {
             let server = self.raft.server_metrics();
             let server = server.borrow_watched();
-            (server.vote.leader_id.term, server.current_leader)
+            let membership = server.membership_config.membership();
+            (
+                server.vote.leader_id.term,
+                server.current_leader,
+                membership.voter_ids().collect(),
+                membership.learner_ids().collect(),
+            )
         };
         let acknowledged = match is_leader {
             true => self.acknowledged(),
@@ -239,8 +244,8 @@ impl Group {
             is_leader,
             term,
             leader,
-            voters: membership.voter_ids().collect(),
-            learners: membership.learner_ids().collect(),
+            voters,
+            learners,
             last: journal.last_taken(self.shard()).index,
             committed: journal.last(self.shard(), Stage::Committed),
             peers,

@@ -1,13 +1,12 @@
 //! The beginning of a cluster: the first members of each shard, in the journal of the founder.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use journal::{DecidedError, Journal, MEMBERS_STREAM, ShardId, Status};
 
 use crate::member::{AddressError, Member};
-use crate::raft::{LogError, ShardLog, Vote, encode_vote, first_members};
+use crate::raft::{LogError, ShardLog, Vote, first_members, save_vote};
+use crate::wait::decided;
 
 /// A journal that cannot begin a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +59,11 @@ pub async fn init(journal: &Journal, members: &[Member], time_ms: u64) -> Result
     let mut written = Vec::new();
     let (term, first) = (journal.life(), members.first().map_or(0, |it| it.id));
     for shard in missing {
-        save_vote(journal, shard, &Vote::new_committed(term, first)).await?;
+        // Elections are for higher terms.
+        let vote = Vote::new_committed(term, first);
+        save_vote(journal, shard, &vote)
+            .await
+            .map_err(|_| InitError::Failed)?;
         let block = first_members(journal.last_taken(shard), term, members, time_ms);
         let count = members.len();
         let block = block.ok_or(InitError::Members { count })?;
@@ -68,12 +71,7 @@ pub async fn init(journal: &Journal, members: &[Member], time_ms: u64) -> Result
         written.push((shard, block.index));
     }
     for (shard, index) in written {
-        let status = poll_fn(
-            |cx| match journal.notify_written(shard, index, cx.waker()) {
-                Status::Pending => Poll::Pending,
-                status => Poll::Ready(status),
-            },
-        );
+        let status = decided(|waker| journal.notify_written(shard, index, waker));
         if status.await != Status::Durable {
             return Err(InitError::Failed);
         }
@@ -113,21 +111,6 @@ pub fn members_on_disk(journal: &Arc<Journal>) -> Result<Vec<Member>, LogError> 
         addresses: addresses.clone(),
     });
     Ok(nodes.collect())
-}
-
-/// Saves the vote of the first term: elections are for higher ones.
-async fn save_vote(journal: &Journal, shard: ShardId, vote: &Vote) -> Result<(), InitError> {
-    let vote = encode_vote(vote).map_err(|_| InitError::Failed)?;
-    let ticket = journal.save_vote(shard, vote);
-    let ticket = ticket.map_err(|_| InitError::Failed)?;
-    let status = poll_fn(|cx| match journal.notify_vote(ticket, cx.waker()) {
-        Status::Pending => Poll::Pending,
-        status => Poll::Ready(status),
-    });
-    match status.await {
-        Status::Durable => Ok(()),
-        _ => Err(InitError::Failed),
-    }
 }
 
 fn has_members(journal: &Journal, shard: ShardId) -> bool {

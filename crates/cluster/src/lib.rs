@@ -18,6 +18,7 @@ mod proposer;
 mod raft;
 mod reign;
 mod tend;
+mod wait;
 
 pub use admit::IDS_STREAM;
 pub use group::{ChangeError, PeerStatus, ShardStatus};

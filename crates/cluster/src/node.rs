@@ -283,7 +283,8 @@ impl Node {
 
     /// Purges whole segments: those whose blocks are all at or before `last`, which has a block for
     /// each shard, and committed here. If the line has more than `hold` bytes, it also purges
-    /// segments that a member lacks; that member can join again only with an empty directory.
+    /// segments that a member lacks; that member can join again only with an empty directory. A
+    /// follower does not know the others, so that it is told by the leader what all have.
     pub async fn purge_segments(&self, last: &[Index], hold: u64, segment_size: u64) {
         let _held = self.purging.lock().await;
         let ends = self.journal.sealed_ends();
@@ -304,17 +305,7 @@ impl Node {
         }
     }
 
-    /// Lets the journal file the blocks of a shard up to `index`, which must be committed. A leader
-    /// retains blocks that a member has not acknowledged. A follower does not know the others: if it
-    /// leads later, a member that lacks purged blocks cannot be brought up.
-    pub async fn purge(&self, shard: ShardId, index: Index) {
-        let group = self.group(shard);
-        let acknowledged = group.acknowledged().into_values();
-        let acknowledged = acknowledged.map(|last| last.map_or(0, |last| last.0)).min();
-        let acknowledged = Index(acknowledged.unwrap_or(u64::MAX));
-        self.purge_up_to(shard, index.min(acknowledged)).await;
-    }
-
+    /// Lets the journal file the blocks of a shard up to `index`, which must be committed.
     async fn purge_up_to(&self, shard: ShardId, index: Index) {
         let raft = &self.group(shard).raft;
         if let Some(last) = index.0.checked_sub(1) {
@@ -413,7 +404,7 @@ fn config(cluster: u64) -> Config {
         heartbeat_min_interval: Some(millis(HEARTBEAT)),
         election_timeout_min: millis(ELECTION_MIN),
         election_timeout_max: millis(ELECTION_MAX),
-        // Blocks are purged by `Node::purge` and at no other time: a peer that lacks purged blocks
+        // Blocks are purged by `Node::purge_segments` and at no other time: a peer that lacks purged blocks
         // cannot be brought up.
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: u64::MAX,

@@ -22,7 +22,7 @@ pub(crate) use self::machine::{Machine, Raft, SnapshotData};
 pub(crate) use self::members::{
     decode_membership, encode_membership, first_members, get_addresses, put_addresses,
 };
-pub(crate) use self::store::{Store, encode_vote};
+pub(crate) use self::store::{Store, save_vote};
 pub(crate) use self::types::{
     AppendRequest, AppendResponse, LogId, Membership, RpcError, Runtime, Term, Types, Vote, log_id,
 };

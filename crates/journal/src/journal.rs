@@ -30,7 +30,7 @@ pub struct Journal {
     bounds: Option<Bounds>,
 }
 
-/// What a view of a journal is bound to.
+/// The reigns in which a view of a journal appends.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     /// The reign of each shard, with its term.

@@ -18,6 +18,7 @@ mod stream;
 mod tcp;
 mod tls;
 mod unix;
+mod whole;
 
 pub use address::{Address, AddressError};
 pub use budget::{Permitted, SocketBudget, SocketPermit};
@@ -30,3 +31,4 @@ pub use tls::{
     load_mutual_server_config, load_server_config, split_tls_accepted, split_tls_connected,
 };
 pub use unix::{connect_unix, listen_unix, split_unix};
+pub use whole::{read, read_exact, write_all};

@@ -6,29 +6,22 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use access::Principal;
 use access::tokens::FILE_NAME;
 use client::{Fault, Request, Server};
 use door::{Gate, Refused};
+use journal::Journal;
 use journal::backup::{self, CopyStats};
 use journal::disk::{Disk as _, RealDisk};
-use journal::{Health, Journal};
 use model::ErrorCode;
 use node::Node;
 use platform::Disk as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::journal::DIRECTORY;
+use super::journal::{DIRECTORY, wait_until_filed};
 use super::mailboxes;
-
-/// Time limit for filing all records before the copy.
-const FILING_LIMIT: Duration = Duration::from_secs(120);
-
-/// Time between two checks of the filing.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The request of a backup.
 #[derive(Debug, Deserialize, Serialize)]
@@ -116,7 +109,8 @@ fn make(source: &Source, target: &Path) -> Result<CopyStats, Fault> {
         return Err(Fault::with_code(ErrorCode::InvalidArgument, message));
     }
     let position = source.journal.seal();
-    wait_until_filed(&source.journal, position)?;
+    wait_until_filed(&source.journal, position)
+        .map_err(|reason| Fault::with_code(ErrorCode::Unavailable, reason))?;
     let mut name = target.as_os_str().to_owned();
     name.push(".unfinished");
     let unfinished = PathBuf::from(name);
@@ -150,26 +144,6 @@ fn fill(source: &Source, target: &Path) -> Result<CopyStats, Fault> {
         .sync_dir("")
         .map_err(|error| failed(target, &error))?;
     Ok(copied)
-}
-
-fn wait_until_filed(journal: &Journal, position: journal::Position) -> Result<(), Fault> {
-    let unavailable = |message: String| Fault::with_code(ErrorCode::Unavailable, message);
-    for _ in 0..FILING_LIMIT.as_millis() / POLL_INTERVAL.as_millis() {
-        if journal.is_filed(position) {
-            return Ok(());
-        }
-        match journal.health() {
-            Health::Serving | Health::FilingRetrying { .. } | Health::DiskFull => {
-                std::thread::sleep(POLL_INTERVAL);
-            }
-            Health::FilingFailed { reason } | Health::Failed { reason } => {
-                return Err(unavailable(format!("the journal has failed: {reason}")));
-            }
-        }
-    }
-    Err(unavailable(format!(
-        "filing did not finish within {FILING_LIMIT:?}; check the free disk space"
-    )))
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use config::Config;
 use journal::disk::RealDisk;
 use journal::manifest::{self, Manifest};
-use journal::{AcceptLoss, Commit, Health, Journal, MeasuredDisk, OpenError, Options, SyncTimes};
+use journal::{
+    AcceptLoss, Commit, Health, Journal, MeasuredDisk, OpenError, Options, Position, SyncTimes,
+};
 use meter::clock::now_ns;
 use model::ByteSize;
 use parking_lot::Mutex;
@@ -18,6 +20,12 @@ use console::{Exit, Failure};
 
 /// The journal's directory in the data directory.
 pub(super) const DIRECTORY: &str = "journal";
+
+/// Time limit for filing all records.
+const FILING_LIMIT: Duration = Duration::from_secs(120);
+
+/// Time between two checks of the filing.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Maximum time that the end of a node waits for queued writes.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -135,6 +143,26 @@ fn options(config: &Config, ports: &platform::Ports) -> Options {
         },
         ..Options::default()
     }
+}
+
+/// Waits until everything before a position is filed. The error is the reason why it is not.
+pub(super) fn wait_until_filed(journal: &Journal, position: Position) -> Result<(), String> {
+    for _ in 0..FILING_LIMIT.as_millis() / POLL_INTERVAL.as_millis() {
+        if journal.is_filed(position) {
+            return Ok(());
+        }
+        match journal.health() {
+            Health::Serving | Health::FilingRetrying { .. } | Health::DiskFull => {
+                std::thread::sleep(POLL_INTERVAL);
+            }
+            Health::FilingFailed { reason } | Health::Failed { reason } => {
+                return Err(format!("the journal has failed: {reason}"));
+            }
+        }
+    }
+    Err(format!(
+        "filing did not finish within {FILING_LIMIT:?}; check the free disk space"
+    ))
 }
 
 /// Returns the failure of a process whose journal has failed.

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use net::{Sink, Source, Stream};
+use net::{Source, Stream};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::timeout;
 
@@ -54,7 +54,7 @@ pub(super) async fn greet(
             nonce: nonce()?,
         };
         let sent = hello.encode();
-        write(&*stream.sink, &sent).await?;
+        net::write_all(&*stream.sink, &sent).await?;
         read_status(stream).await?;
         let answered: [u8; HELLO_SIZE] = read(&mut *stream.source).await?;
         let proof: [u8; PROOF_SIZE] = read(&mut *stream.source).await?;
@@ -71,7 +71,7 @@ pub(super) async fn greet(
             return Err(HandshakeError::Refusing(Refusal::Id));
         }
         let proof = key.prove(Side::Dialer, &sent, &answered);
-        write(&*stream.sink, &proof).await?;
+        net::write_all(&*stream.sink, &proof).await?;
         read_status(stream).await?;
         Ok(Greeted {
             peer: answer.from,
@@ -104,12 +104,12 @@ pub(super) async fn answer(
         let sent = answer.encode();
         let proof = key.prove(Side::Listener, &received, &sent);
         let bytes = [&[ACCEPTED][..], &sent, &proof].concat();
-        write(&*stream.sink, &bytes).await?;
+        net::write_all(&*stream.sink, &bytes).await?;
         let proof: [u8; PROOF_SIZE] = read(&mut *stream.source).await?;
         if !key.is_proof(&proof, Side::Dialer, &received, &sent) {
             return refuse(stream, Refusal::Key).await;
         }
-        write(&*stream.sink, &[ACCEPTED]).await?;
+        net::write_all(&*stream.sink, &[ACCEPTED]).await?;
         Ok(Greeted {
             peer: hello.from,
             channel: hello.channel,
@@ -119,7 +119,7 @@ pub(super) async fn answer(
 }
 
 async fn refuse(stream: &mut Stream, refusal: Refusal) -> Result<Greeted, HandshakeError> {
-    write(&*stream.sink, &[refusal as u8]).await?;
+    net::write_all(&*stream.sink, &[refusal as u8]).await?;
     stream.sink.finish();
     Err(HandshakeError::Refusing(refusal))
 }
@@ -135,34 +135,8 @@ async fn read_status(stream: &mut Stream) -> Result<(), HandshakeError> {
 
 pub(super) async fn read<const SIZE: usize>(source: &mut dyn Source) -> io::Result<[u8; SIZE]> {
     let mut bytes = [0; SIZE];
-    read_into(source, &mut bytes).await?;
+    net::read_exact(source, &mut bytes).await?;
     Ok(bytes)
-}
-
-/// Reads until the bytes are full.
-pub(super) async fn read_into(source: &mut dyn Source, bytes: &mut [u8]) -> io::Result<()> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let rest = &mut bytes[filled..];
-        match std::future::poll_fn(|cx| source.poll_read(cx, rest)).await? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            size => filled += size,
-        }
-    }
-    Ok(())
-}
-
-pub(super) async fn write(sink: &dyn Sink, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match sink.try_write(bytes) {
-            Ok(size) => bytes = &bytes[size..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                std::future::poll_fn(|cx| sink.poll_writable(cx)).await?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    sink.try_flush()
 }
 
 fn nonce() -> io::Result<[u8; NONCE_SIZE]> {

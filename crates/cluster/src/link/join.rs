@@ -283,7 +283,7 @@ async fn put(sink: &dyn Sink, piece: &[u8]) -> io::Result<()> {
     framed.put_u32_le(piece.len() as u32);
     framed.put_u32_le(crc32c::crc32c(piece));
     framed.extend_from_slice(piece);
-    let written = handshake::write(sink, &framed);
+    let written = net::write_all(sink, &framed);
     timeout(PIECE_MAX, written).await.map_err(timed_out)?
 }
 
@@ -297,7 +297,7 @@ async fn get(stream: &mut Stream) -> io::Result<Bytes> {
             return Err(malformed(()));
         }
         let mut piece = vec![0; size];
-        handshake::read_into(&mut *stream.source, &mut piece).await?;
+        net::read_exact(&mut *stream.source, &mut piece).await?;
         match crc32c::crc32c(&piece) == u32::from_le_bytes(crc) {
             true => Ok(Bytes::from(piece)),
             false => Err(malformed(())),

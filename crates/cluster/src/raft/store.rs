@@ -4,15 +4,15 @@
 
 use std::io;
 use std::sync::Arc;
-use std::task::Poll;
 
-use journal::Status;
+use journal::{Journal, ShardId, Status};
 use openraft::OptionalSend;
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 
 use super::reader::Reader;
 use super::types::{LogId, Types, Vote};
 use super::{Entry, ShardLog};
+use crate::wait::decided;
 
 /// The log of one shard, as openraft writes it.
 pub(crate) struct Store(Arc<ShardLog>);
@@ -40,17 +40,7 @@ impl RaftLogStorage<Types> for Store {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
-        let log = &self.0;
-        let saved = log.journal.save_vote(log.shard, encode_vote(vote)?);
-        let ticket = saved.map_err(io::Error::other)?;
-        let status = std::future::poll_fn(|cx| match log.journal.notify_vote(ticket, cx.waker()) {
-            Status::Pending => Poll::Pending,
-            status => Poll::Ready(status),
-        });
-        match status.await {
-            Status::Durable => Ok(()),
-            _ => Err(io::Error::other("the write-ahead log has failed")),
-        }
+        save_vote(&self.0.journal, self.0.shard, vote).await
     }
 
     async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> Result<(), io::Error>
@@ -79,8 +69,18 @@ impl RaftLogStorage<Types> for Store {
     }
 }
 
+/// Saves a vote of a shard, and waits until it is on disk.
+pub(crate) async fn save_vote(journal: &Journal, shard: ShardId, vote: &Vote) -> io::Result<()> {
+    let saved = journal.save_vote(shard, encode_vote(vote)?);
+    let ticket = saved.map_err(io::Error::other)?;
+    match decided(|waker| journal.notify_vote(ticket, waker)).await {
+        Status::Durable => Ok(()),
+        _ => Err(io::Error::other("the write-ahead log has failed")),
+    }
+}
+
 /// Encodes a vote for the journal: the node u64, little-endian, and the committed flag u8.
-pub(crate) fn encode_vote(vote: &Vote) -> io::Result<journal::Vote> {
+pub(super) fn encode_vote(vote: &Vote) -> io::Result<journal::Vote> {
     let mut bytes = [0; 9];
     bytes[..8].copy_from_slice(&vote.leader_id.voted_for.to_le_bytes());
     bytes[8] = vote.committed.into();

@@ -26,6 +26,7 @@ pub(crate) const NODES: u64 = 3;
 const SHARDS: u16 = 2;
 const STREAMS: u64 = 3;
 const CLUSTER: u64 = 0xC1;
+const SEGMENT_SIZE: u64 = 128 << 10;
 
 /// Limit on the time in which the nodes agree after all faults have ended.
 const AGREE_MAX: Duration = Duration::from_secs(60);
@@ -209,7 +210,7 @@ impl World {
             journal_id: 100 + id,
             entropy,
             shard_count: SHARDS,
-            segment_size: 128 << 10,
+            segment_size: SEGMENT_SIZE,
             reserve_size: 0,
             hold_size: 1 << 40,
             commit: Commit::ByCaller,
@@ -452,19 +453,13 @@ impl World {
         running.map(status).collect()
     }
 
-    /// Lets all nodes file what all of them have committed.
+    /// Lets all nodes file what all of them have, as the node that leads all shards knows it.
     pub(crate) async fn purge(&mut self) {
-        for shard in (0..SHARDS).map(ShardId) {
-            let running = || self.members.iter().flat_map(|it| &it.running);
-            let committed = running().map(|it| it.journal.last(shard, Stage::Committed));
-            let Some(index) = committed
-                .min()
-                .filter(|_| running().count() == NODES as usize)
-            else {
-                return;
-            };
+        let running = || self.members.iter().flat_map(|it| &it.running);
+        let last = running().find_map(|it| it.node.acknowledged_by_all());
+        if let Some(last) = last.filter(|_| running().count() == NODES as usize) {
             for it in running() {
-                it.node.purge(shard, index).await;
+                it.node.purge_segments(&last, u64::MAX, SEGMENT_SIZE).await;
             }
         }
     }

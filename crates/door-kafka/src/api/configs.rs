@@ -33,8 +33,8 @@ impl Source {
 
 /// Returns all keys of a topic with their values and sources. `defaults` is the configuration of
 /// topics without values of their own. Keys that Kafka 4 does not have are included only if they
-/// are set. On a cluster, `min_insync` is the number of replicas that acknowledge a record, whatever
-/// the topic says.
+/// are set. On a cluster, `min_insync` is the number of replicas that acknowledge a record; it takes
+/// the place of the topic's own value.
 pub(super) fn each<'a>(
     config: &'a Config,
     defaults: &'a Config,

@@ -26,36 +26,13 @@ impl Drop for Files {
 }
 
 async fn read_exact(source: &mut dyn Source, count: usize) -> Vec<u8> {
-    let mut found = Vec::new();
-    while found.len() < count {
-        let mut buffer = vec![0; 64 << 10];
-        let read = std::future::poll_fn(|cx| source.poll_read(cx, &mut buffer))
-            .await
-            .unwrap();
-        assert_ne!(read, 0, "ended after {} of {count} bytes", found.len());
-        found.extend_from_slice(&buffer[..read]);
-    }
+    let mut found = vec![0; count];
+    crate::read_exact(source, &mut found).await.unwrap();
     found
 }
 
-async fn write_all(sink: &dyn Sink, mut bytes: &[u8]) {
-    while !bytes.is_empty() {
-        match sink.try_write(bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(error) => {
-                assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-                std::future::poll_fn(|cx| sink.poll_writable(cx))
-                    .await
-                    .unwrap();
-            }
-        }
-    }
-    while let Err(error) = sink.try_flush() {
-        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        std::future::poll_fn(|cx| sink.poll_writable(cx))
-            .await
-            .unwrap();
-    }
+async fn write_all(sink: &dyn Sink, bytes: &[u8]) {
+    crate::write_all(sink, bytes).await.unwrap();
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::pipes::{Protocol, splice, write};
+use super::pipes::{Protocol, splice};
 use crate::listeners::bind_tcp;
 
 /// Clients at most.
@@ -137,7 +137,9 @@ async fn pipe(node: &Node, protocol: Protocol) -> Option<Stream> {
     while Instant::now() < deadline {
         if let Some(leader) = node.leader().filter(|leader| *leader != node.id())
             && let Ok(stream) = node.open_pipe(leader).await
-            && write(&*stream.sink, &[protocol as u8]).await.is_ok()
+            && net::write_all(&*stream.sink, &[protocol as u8])
+                .await
+                .is_ok()
         {
             return Some(stream);
         }

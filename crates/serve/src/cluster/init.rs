@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use ::journal::{Health, Journal};
+use ::journal::Journal;
 use cluster::{InitState, Member};
 use config::{Config, Loaded};
 use console::{Exit, Failure};
@@ -17,12 +16,6 @@ use crate::{journal, lock_data, parts, ports, workers};
 
 /// The id of the first member.
 const FIRST: u64 = 1;
-
-/// Time limit for filing all records.
-const FILING_LIMIT: Duration = Duration::from_secs(120);
-
-/// Pause between two looks at the filing.
-const POLL: Duration = Duration::from_millis(5);
 
 /// A cluster that was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,19 +87,7 @@ fn prepare(config: &Config, ports: &Ports) -> Result<(), Failure> {
         return Ok(());
     }
     check_holdings(config, ports, &opened)?;
-    let position = opened.seal();
-    for _ in 0..FILING_LIMIT.as_millis() / POLL.as_millis() {
-        if opened.is_filed(position) {
-            return Ok(());
-        }
-        if let Health::Failed { reason } | Health::FilingFailed { reason } = opened.health() {
-            return Err(failed(reason));
-        }
-        std::thread::sleep(POLL);
-    }
-    Err(failed(format!(
-        "filing did not finish within {FILING_LIMIT:?}"
-    )))
+    journal::wait_until_filed(&opened, opened.seal()).map_err(failed)
 }
 
 /// Refuses data that a cluster does not serve yet, by name.

@@ -47,7 +47,7 @@ const PURGE: Duration = Duration::from_secs(2);
 /// Time limit of a call to another member.
 const CALL_MAX: Duration = Duration::from_secs(5);
 
-/// What a member is started with.
+/// The configuration and the parts of a member.
 pub(crate) struct Start<'a> {
     pub(crate) config: &'a Config,
     pub(crate) identity: Identity,
@@ -62,7 +62,7 @@ pub(crate) struct Start<'a> {
     pub(crate) gate: Arc<TokenGate>,
 }
 
-/// What has ended the services of a leader.
+/// The cause of the end of a leader's services.
 enum EndCause {
     Reign,
     Signal,

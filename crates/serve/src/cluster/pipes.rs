@@ -10,7 +10,7 @@ use bytes::Bytes;
 use cluster::{Addresses, Node, Services};
 use futures_util::future::BoxFuture;
 use journal::Index;
-use net::{Sink, Source, Stream};
+use net::Stream;
 use parking_lot::Mutex;
 use platform::Ports;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,18 @@ pub(super) enum Protocol {
     Native = 1,
     Http = 2,
     Kafka = 3,
+}
+
+impl Protocol {
+    /// Returns the address of the listener for a protocol, by its number.
+    fn listener(number: u8, listeners: &Listeners) -> Option<SocketAddr> {
+        match number {
+            it if it == Protocol::Native as u8 => listeners.native,
+            it if it == Protocol::Http as u8 => listeners.http,
+            it if it == Protocol::Kafka as u8 => listeners.kafka,
+            _ => None,
+        }
+    }
 }
 
 /// A call of a member.
@@ -71,19 +83,6 @@ pub(super) struct MemberServices {
     pub(super) node: OnceLock<Arc<Node>>,
     /// The listeners of the services while this node leads.
     pub(super) listeners: Mutex<Option<Listeners>>,
-}
-
-impl MemberServices {
-    fn listener(&self, protocol: u8) -> Option<SocketAddr> {
-        let listeners = self.listeners.lock();
-        let listeners = listeners.as_ref()?;
-        match protocol {
-            it if it == Protocol::Native as u8 => listeners.native,
-            it if it == Protocol::Http as u8 => listeners.http,
-            it if it == Protocol::Kafka as u8 => listeners.kafka,
-            _ => None,
-        }
-    }
 }
 
 impl Services for MemberServices {
@@ -124,30 +123,23 @@ impl Services for MemberServices {
     }
 
     fn pipe(&self, _: u64, mut stream: Stream) -> BoxFuture<'static, ()> {
-        let mut protocol = [0];
-        let runtime = self.runtime.clone();
-        let listeners = self.listeners.lock().clone();
-        let Some(_) = listeners else {
+        let Some(listeners) = self.listeners.lock().clone() else {
             stream.sink.close();
             return Box::pin(std::future::ready(()));
         };
-        let listener = [Protocol::Native, Protocol::Http, Protocol::Kafka]
-            .map(|it| (it as u8, self.listener(it as u8)));
-        let served = async move {
-            let first = read(&mut *stream.source, &mut protocol);
-            if !matches!(timeout(FIRST_BYTE_MAX, first).await, Ok(Ok(1))) {
-                return stream.sink.close();
-            }
-            let target = listener.iter().find(|(it, _)| *it == protocol[0]);
-            if let Some((_, Some(address))) = target
+        let task = self.runtime.spawn(async move {
+            let mut protocol = [0];
+            let first = net::read_exact(&mut *stream.source, &mut protocol);
+            let is_named = matches!(timeout(FIRST_BYTE_MAX, first).await, Ok(Ok(())));
+            let listener = Protocol::listener(protocol[0], &listeners);
+            if let Some(address) = listener.filter(|_| is_named)
                 && let Ok(socket) = TcpStream::connect(address).await
             {
                 splice(stream, socket).await;
             } else {
                 stream.sink.close();
             }
-        };
-        let task = runtime.spawn(served);
+        });
         Box::pin(async move { drop(task.await) })
     }
 
@@ -167,31 +159,6 @@ impl Services for MemberServices {
     }
 }
 
-async fn read(source: &mut dyn Source, buffer: &mut [u8]) -> io::Result<usize> {
-    std::future::poll_fn(|cx| source.poll_read(cx, buffer)).await
-}
-
-/// Writes all bytes.
-pub(super) async fn write(sink: &dyn Sink, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match sink.try_write(bytes) {
-            Ok(size) => bytes = &bytes[size..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                std::future::poll_fn(|cx| sink.poll_writable(cx)).await?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    loop {
-        match sink.try_flush() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                std::future::poll_fn(|cx| sink.poll_writable(cx)).await?;
-            }
-            flushed => return flushed,
-        }
-    }
-}
-
 /// Passes bytes in both directions until both have ended or one has failed.
 pub(super) async fn splice(stream: Stream, mut socket: TcpStream) {
     // It is a matter of speed only.
@@ -203,7 +170,7 @@ pub(super) async fn splice(stream: Stream, mut socket: TcpStream) {
     let inward = async {
         let mut buffer = vec![0; BUFFER_SIZE];
         loop {
-            match read(&mut *source, &mut buffer).await? {
+            match net::read(&mut *source, &mut buffer).await? {
                 0 => return writer.shutdown().await,
                 size => writer.write_all(&buffer[..size]).await?,
             }
@@ -217,7 +184,7 @@ pub(super) async fn splice(stream: Stream, mut socket: TcpStream) {
                     sink.finish();
                     return Ok(());
                 }
-                size => write(&*sink, &buffer[..size]).await?,
+                size => net::write_all(&*sink, &buffer[..size]).await?,
             }
         }
     };
