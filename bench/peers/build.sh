@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the floors and the peers into bench/peers/bin.
 #
-#   build.sh [--install] [floors] [raft] [rust] [zmq] [nats] [postgres] [redis] [durable-streams] [k6]
+#   build.sh [--install] [floors] [rust] [zmq] [nats] [postgres] [redis] [durable-streams] [k6]
 #            [quota-express] [throttlecrab] [kafka] [slim] [slimctl]
 #
 # Without names it builds everything. What is missing on the machine is named with the Debian
@@ -15,7 +15,7 @@ bin=$here/bin
 install=no
 one=no
 parts=
-all="floors raft rust zmq nats postgres redis durable-streams k6 quota-express throttlecrab kafka slim slimctl"
+all="floors rust zmq nats postgres redis durable-streams k6 quota-express throttlecrab kafka slim slimctl"
 
 # Fixed, so that two results are of the same programs.
 durable_streams=0.1.5
@@ -28,7 +28,7 @@ for argument in "$@"; do
     case $argument in
         --install) install=yes ;;
         --one) one=yes ;; # how the script calls itself for each part
-        floors | raft | rust | zmq | nats | postgres | redis | durable-streams | k6 | quota-express | throttlecrab | kafka | slim | slimctl)
+        floors | rust | zmq | nats | postgres | redis | durable-streams | k6 | quota-express | throttlecrab | kafka | slim | slimctl)
             parts="$parts $argument"
             ;;
         *)
@@ -80,7 +80,7 @@ have_libclang() {
 # Prints the Debian packages that the part needs and the machine does not have.
 missing_packages() {
     case $part in
-        floors | raft | rust | durable-streams | throttlecrab) have cc || echo gcc libc6-dev ;;
+        floors | rust | durable-streams | throttlecrab) have cc || echo gcc libc6-dev ;;
         zmq)
             have cc || echo gcc libc6-dev
             have make || echo make
@@ -119,7 +119,7 @@ if [ -n "$packages" ]; then
 fi
 
 case $part in
-    floors | raft | rust | durable-streams | throttlecrab | slimctl)
+    floors | rust | durable-streams | throttlecrab | slimctl)
         if ! have cargo; then
             echo "build.sh: missing: cargo" >&2
             echo "hint: install a Rust toolchain, 1.90 or later, with rustup" >&2
@@ -158,10 +158,6 @@ case $part in
     floors)
         cargo_build "$here/../floors"
         put "$here/../floors/target/release/floors"
-        ;;
-    raft)
-        cargo_build "$here/raft"
-        put "$here/raft/target/release/raft-floor"
         ;;
     rust)
         cargo_build "$here/rust"

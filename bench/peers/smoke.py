@@ -207,15 +207,6 @@ def check_floors(scratch):
     check(os.listdir(scratch) == [], "the floors left", os.listdir(scratch))
 
 
-def check_raft(scratch):
-    serve = (BIN / "raft-floor", "serve", "--dir", scratch, "--file-mib", 8)
-    for groups in (1, 4):
-        with serving(*serve, "--groups", groups, "--listen", "127.0.0.1:0") as address:
-            check_modes((BIN / "floors", "quorum", "load"), address, "quorum-floor", (1, 10, 128))
-    refused(*serve[:2], "--dir", "/nowhere", "--listen", "127.0.0.1:0", code=1, says="/nowhere")
-    check(os.listdir(scratch) == [], "raft-floor left", os.listdir(scratch))
-
-
 def check_rust(scratch):
     for name in ("peer-tonic", "peer-tarpc"):
         pair = ((BIN / name, "serve"), (BIN / name, "load"))
@@ -379,7 +370,6 @@ def main():
         scratch = pathlib.Path(directory)
         parts = {
             "floors": lambda: check_floors(scratch),
-            "raft-floor": lambda: check_raft(scratch),
             "peer-tonic": lambda: check_rust(scratch),
             "peer-zmq": lambda: check_zmq(scratch),
             "peer-nats": check_nats,

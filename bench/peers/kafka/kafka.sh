@@ -1,7 +1,9 @@
 #!/bin/sh
 # Apache Kafka: a broker and its controller in one process, on loopback.
 #
-#   kafka PORT CONTROLLER_PORT DIRECTORY    runs one with its data in that directory, until it is killed
+#   kafka PORT CONTROLLER_PORT DIRECTORY ID VOTERS    runs one with its data in that directory, until it
+#                                                     is killed; VOTERS lists ID@HOST:CONTROLLER_PORT of
+#                                                     all brokers, separated by commas
 #   kafka --version
 #
 # The flags of the virtual machine are those that Kafka's own kafka-server-start.sh gives a broker. What
@@ -12,26 +14,31 @@ lib=$(CDPATH='' cd -- "$(dirname -- "$0")/../kafka/target/lib" && pwd)
 if [ "${1:-}" = --version ]; then
     exec java -cp "$lib/*" kafka.Kafka --version 2>/dev/null
 fi
-if [ $# != 3 ]; then
-    echo "usage: kafka PORT CONTROLLER_PORT DIRECTORY" >&2
+if [ $# != 5 ]; then
+    echo "usage: kafka PORT CONTROLLER_PORT DIRECTORY ID VOTERS" >&2
     exit 2
 fi
-port=$1 controller=$2 directory=$3
+port=$1 controller=$2 directory=$3 id=$4 voters=$5
 properties=$directory/server.properties
 
-# One broker is fewer than the three that the internal topics ask for.
+# The internal topics ask for three brokers; one broker is fewer.
+replicas=1
+in_sync=1
+case $voters in
+*,*,*) replicas=3 in_sync=2 ;;
+esac
 cat >"$properties" <<END
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:$controller
+node.id=$id
+controller.quorum.voters=$voters
 controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller
 log.dirs=$directory/data
-offsets.topic.replication.factor=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+offsets.topic.replication.factor=$replicas
+share.coordinator.state.topic.replication.factor=$replicas
+share.coordinator.state.topic.min.isr=$in_sync
+transaction.state.log.replication.factor=$replicas
+transaction.state.log.min.isr=$in_sync
 END
 mkdir -p "$directory/data"
 # A cluster has an id: sixteen bytes in base64. What this says of its success is of no use to anybody.

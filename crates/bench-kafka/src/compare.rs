@@ -3,6 +3,8 @@
 use bench::model::{Case, CaseComparison, CaseResult, Metric, Mode, Results};
 use bench::workload::surroundings::OURS;
 
+use super::matrix::CLUSTER;
+
 /// Compares the subject's cases with all rivals of the same shape. Cases that do not acknowledge
 /// from disk are compared only with rivals that do not either.
 pub(super) fn compare(cases: &[CaseResult]) -> Vec<CaseComparison> {
@@ -39,7 +41,7 @@ fn is_rival(subject: &Case, other: &Case) -> bool {
             .all(|name| parameter(subject, name) == parameter(other, name));
     let wants_disk = is_floor || other.target == "kafka-flush";
     subject.target != other.target
-        && other.target != OURS
+        && (other.target != OURS || subject.target == CLUSTER)
         && is_alike
         && (is_floor || is_asked_alike)
         && (is_durable(subject) || !wants_disk)
@@ -124,6 +126,8 @@ mod tests {
         for rival in [&kafka, &flush, &echo] {
             assert!(is_rival(&disk, rival), "{rival:?}");
         }
+        let cluster = case(CLUSTER, &[("acks", "1"), ("nodes", "3")]);
+        assert!(is_rival(&cluster, &disk));
         assert!(is_rival(&memory, &kafka));
         for no_rival in [&flush, &echo, &disk] {
             assert!(!is_rival(&memory, no_rival), "{no_rival:?}");

@@ -3,7 +3,7 @@
 
 use tempfile::TempDir;
 
-use super::matrix::{Doing, Matrix, Plan};
+use super::matrix::{Doing, Matrix, Plan, Subject, Target};
 use bench::measurement::Measurement;
 use bench::model::{Case, Mode};
 use bench::workload::disk_floor;
@@ -39,14 +39,22 @@ impl Floors {
             let program = program.in_directory(programs)?;
             Peer::start_with(&program, Placement::Unpinned, Transport::Tcp, flags)
         };
-        Ok(Some(Self {
-            disk: Program::DISK.in_directory(programs)?,
-            echoes: vec![
+        let echoes = match matrix.subject {
+            Subject::Cluster(_) => vec![
+                start(Program::QUORUM, &["--dir", &files])?,
+                start(Program::FLOOR, &[])?,
+                start(Program::STREAM, &[])?,
+            ],
+            Subject::Node | Subject::Broker(_) => vec![
                 start(Program::DURABLE, &["--dir", &files, "--threads", "2"])?,
                 start(Program::DURABLE_ONE, &["--dir", &files, "--threads", "1"])?,
                 start(Program::FLOOR, &[])?,
                 start(Program::STREAM, &[])?,
             ],
+        };
+        Ok(Some(Self {
+            disk: Program::DISK.in_directory(programs)?,
+            echoes,
             _scratch: scratch,
         }))
     }
@@ -71,7 +79,9 @@ impl Floors {
             Doing::Consume => target == stream,
             Doing::Bulk => false,
         };
-        let wants_disk = !matches!(plan.doing, Doing::Bulk | Doing::Consume);
+        // A sync of one node is less than a cluster needs.
+        let is_cluster = matches!(plan.target, Target::Cluster(_));
+        let wants_disk = !is_cluster && !matches!(plan.doing, Doing::Bulk | Doing::Consume);
         let echoes = self.echoes.iter().map(Peer::target);
         let echoes = echoes.filter(|target| is_wanted(target)).map(like);
         wants_disk

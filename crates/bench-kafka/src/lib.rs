@@ -11,10 +11,12 @@
 //! | target | server |
 //! |---|---|
 //! | `telpher` | a node; `durability=disk` acknowledges after a sync, `durability=memory` before it |
+//! | `telpher-cluster` | a cluster of nodes on loopback |
+//! | `kafka-cluster`, `kafka-cluster-flush` | as many brokers of Apache Kafka, which differ as the two below |
 //! | `kafka` | Apache Kafka with its defaults: acknowledged messages are in the page cache |
 //! | `kafka-flush` | Apache Kafka with `flush.messages=1`: acknowledged messages are on disk |
 //! | `broker` | a broker that is already running |
-//! | `disk-floor`, `durable-echo`, `floor`, `stream-floor` | the minimum work that such messages need |
+//! | `disk-floor`, `durable-echo`, `floor`, `stream-floor`, `quorum-floor` | the minimum work that such messages need |
 //!
 //! The client is our own, on our own codec: one thread, one `epoll`. A producer is a slot that
 //! waits for the ack of its message before it sends the next. Messages become batches by the rules
@@ -29,11 +31,13 @@
 mod acknowledged;
 mod batches;
 mod brokers;
+mod cluster;
 mod compare;
 mod consume;
 mod end_to_end;
 #[cfg(test)]
 mod fake;
+mod faults;
 pub mod fetch;
 mod floors;
 mod link;
@@ -50,6 +54,7 @@ pub mod topic;
 mod verify;
 
 pub use compare::misses;
+pub use faults::{Fault, FaultReport, FaultRun, FaultTimes, Milliseconds, run as run_faults};
 pub use matrix::{Doing, Durability, Matrix, Subject, Topic};
 pub use message::{ID_SIZE, KeyPattern, PayloadPattern};
 pub use role::play;

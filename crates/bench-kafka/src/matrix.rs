@@ -12,6 +12,8 @@ use bench::workload::surroundings::OURS;
 pub enum Subject {
     /// Our own node.
     Node,
+    /// A cluster of this number of our own nodes, compared with one node.
+    Cluster(u32),
     /// A broker that is already running: `HOST:PORT`.
     Broker(String),
 }
@@ -60,8 +62,8 @@ pub struct Matrix {
     pub durabilities: Vec<Durability>,
     /// Workloads.
     pub doings: Vec<Doing>,
-    /// Number of producers, each of which waits for the ack of its message.
-    pub producers: u32,
+    /// Numbers of producers, each of which waits for the ack of its message; each is a case.
+    pub producers: Vec<u32>,
     /// Size of a payload in bytes.
     pub size: usize,
     /// Settings of `acks`.
@@ -113,11 +115,20 @@ const FILLED_BYTES: u64 = 128 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Node(Durability),
+    /// A cluster of this number of our own nodes.
+    Cluster(u32),
     Given,
     Kafka,
     /// Apache Kafka that syncs every message.
     KafkaFlush,
+    /// This number of brokers of Apache Kafka.
+    KafkaCluster(u32),
+    /// The same brokers, which sync every message.
+    KafkaClusterFlush(u32),
 }
+
+/// Name of a cluster of our own nodes in results.
+pub(super) const CLUSTER: &str = "telpher-cluster";
 
 impl Target {
     /// Returns the name in results.
@@ -127,21 +138,44 @@ impl Target {
             Self::Given => "broker",
             Self::Kafka => "kafka",
             Self::KafkaFlush => "kafka-flush",
+            Self::Cluster(_) => CLUSTER,
+            Self::KafkaCluster(_) => "kafka-cluster",
+            Self::KafkaClusterFlush(_) => "kafka-cluster-flush",
         }
     }
 
     /// Returns the settings with which its topics are created.
-    pub(super) fn configs(self) -> &'static [(&'static str, &'static str)] {
+    pub(super) fn configs(self) -> Vec<(&'static str, String)> {
+        let flush = ("flush.messages", "1".to_owned());
+        let in_sync = |count: u32| ("min.insync.replicas", (count / 2 + 1).to_string());
         match self {
-            Self::Node(Durability::Memory) => &[("telpher.durability", "memory")],
-            Self::KafkaFlush => &[("flush.messages", "1")],
-            Self::Node(Durability::Disk) | Self::Given | Self::Kafka => &[],
+            Self::Node(Durability::Memory) => vec![("telpher.durability", "memory".to_owned())],
+            Self::KafkaFlush => vec![flush],
+            Self::KafkaCluster(count) => vec![in_sync(count)],
+            Self::KafkaClusterFlush(count) => vec![in_sync(count), flush],
+            Self::Node(Durability::Disk) | Self::Cluster(_) | Self::Given | Self::Kafka => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns the number of brokers; `None` if it is not known.
+    fn brokers(self) -> Option<u32> {
+        match self {
+            Self::Given => None,
+            Self::Node(_) | Self::Kafka | Self::KafkaFlush => Some(1),
+            Self::Cluster(count) | Self::KafkaCluster(count) | Self::KafkaClusterFlush(count) => {
+                Some(count)
+            }
         }
     }
 
     /// Returns true if the target differs from another target only in its writes.
     fn differs_only_in_writes(self) -> bool {
-        matches!(self, Self::Node(Durability::Memory) | Self::KafkaFlush)
+        matches!(
+            self,
+            Self::Node(Durability::Memory) | Self::KafkaFlush | Self::KafkaClusterFlush(_)
+        )
     }
 }
 
@@ -153,6 +187,7 @@ pub(super) struct Plan {
     pub(super) doing: Doing,
     acks: Acks,
     packing: Packing,
+    producers: u32,
 }
 
 impl Durability {
@@ -194,7 +229,28 @@ impl Matrix {
                 .copied()
                 .map(Target::Node)
                 .collect(),
+            Subject::Cluster(count) => vec![Target::Cluster(count), Target::Node(Durability::Disk)],
             Subject::Broker(_) => vec![Target::Given],
+        }
+    }
+
+    /// Returns the targets that are measured on Apache Kafka.
+    pub(super) fn kafka_targets(&self) -> [Target; 2] {
+        match self.subject {
+            Subject::Cluster(count) => [
+                Target::KafkaCluster(count),
+                Target::KafkaClusterFlush(count),
+            ],
+            Subject::Node | Subject::Broker(_) => [Target::Kafka, Target::KafkaFlush],
+        }
+    }
+
+    /// Returns the replicas of each partition on a target.
+    pub(super) fn replicas_on(&self, target: Target) -> i16 {
+        match (&self.subject, target.brokers()) {
+            // No more than 9 nodes are started.
+            (Subject::Cluster(_), Some(count)) => count as i16,
+            _ => self.replicas,
         }
     }
 
@@ -204,12 +260,15 @@ impl Matrix {
         for &doing in &self.doings {
             for acks in self.acks_of(doing) {
                 for &packing in self.packings_of(doing) {
-                    let all = targets.iter().copied();
-                    let fit = |target: &Target| {
-                        doing.produces() || !target.differs_only_in_writes() || targets.len() == 1
-                    };
-                    let plan = |target| self.plan(target, doing, acks, packing);
-                    plans.extend(all.filter(fit).map(plan));
+                    for &producers in self.producers_of(doing) {
+                        let all = targets.iter().copied();
+                        let fit = |target: &Target| {
+                            let is_only = targets.len() == 1;
+                            doing.produces() || !target.differs_only_in_writes() || is_only
+                        };
+                        let plan = |target| self.plan(target, doing, acks, packing, producers);
+                        plans.extend(all.filter(fit).map(plan));
+                    }
                 }
             }
         }
@@ -236,8 +295,22 @@ impl Matrix {
         }
     }
 
-    fn plan(&self, target: Target, doing: Doing, acks: Acks, packing: Packing) -> Plan {
-        let (connections, in_flight, size) = self.shape(doing);
+    fn producers_of(&self, doing: Doing) -> &[u32] {
+        match doing {
+            Doing::Produce | Doing::Connections => &self.producers,
+            Doing::Bulk | Doing::Consume | Doing::EndToEnd => &[1],
+        }
+    }
+
+    fn plan(
+        &self,
+        target: Target,
+        doing: Doing,
+        acks: Acks,
+        packing: Packing,
+        producers: u32,
+    ) -> Plan {
+        let (connections, in_flight, size) = self.shape(doing, producers);
         let mut case = Case::new(target.name(), Area::Kafka, doing.mode())
             .clients(connections)
             .in_flight(in_flight)
@@ -257,20 +330,24 @@ impl Matrix {
         if let Target::Node(durability) = target {
             case = case.parameter("durability", durability.name());
         }
+        if let (Subject::Cluster(_), Some(count)) = (&self.subject, target.brokers()) {
+            case = case.parameter("nodes", count);
+        }
         Plan {
             case,
             target,
             doing,
             acks,
             packing,
+            producers,
         }
     }
 
     /// Returns connections, messages in flight on each, and payload size.
-    fn shape(&self, doing: Doing) -> (u32, u32, usize) {
+    fn shape(&self, doing: Doing, producers: u32) -> (u32, u32, usize) {
         match doing {
-            Doing::Produce => (1, self.producers, self.size),
-            Doing::Connections => (self.producers, 1, self.size),
+            Doing::Produce => (1, producers, self.size),
+            Doing::Connections => (producers, 1, self.size),
             Doing::Bulk => (BULK_CONNECTIONS, BULK_IN_FLIGHT, BULK_SIZE),
             Doing::Consume => (1, 1, BULK_SIZE),
             Doing::EndToEnd => (1, 1, self.size),
@@ -298,7 +375,7 @@ impl Matrix {
 
     /// Returns the parameters of a bulk load in the shape of this case.
     fn bulk(&self, plan: &Plan) -> ProduceSpec {
-        let (connections, in_flight, size) = self.shape(plan.doing);
+        let (connections, in_flight, size) = self.shape(plan.doing, plan.producers);
         ProduceSpec {
             connections,
             in_flight,
@@ -317,7 +394,7 @@ impl Matrix {
 
     /// Returns the load that fills a topic before it is consumed.
     pub(super) fn filling(&self) -> Work {
-        let plan = self.plan(Target::Given, Doing::Bulk, Acks::One, Packing::None);
+        let plan = self.plan(Target::Given, Doing::Bulk, Acks::One, Packing::None, 1);
         Work::Produce(ProduceSpec {
             messages: FILLED_BYTES / BULK_SIZE as u64,
             key: KeyPattern::Random,
@@ -332,7 +409,7 @@ pub(super) fn example() -> Matrix {
         subject: Subject::Node,
         durabilities: vec![Durability::Disk, Durability::Memory],
         doings: vec![Doing::Produce, Doing::Consume],
-        producers: 128,
+        producers: vec![128],
         size: 256,
         acks: vec![Acks::One, Acks::All],
         packings: vec![Packing::None],
@@ -384,6 +461,36 @@ mod tests {
                 "kafka-kafka-consume-c1-s1024-r0-f1",
             ]
         );
+    }
+
+    #[test]
+    fn a_cluster_is_compared_with_one_node_at_each_number_of_producers() {
+        let matrix = Matrix {
+            subject: Subject::Cluster(3),
+            doings: vec![Doing::Produce, Doing::Connections],
+            producers: vec![128, 1024],
+            acks: vec![Acks::All],
+            ..example()
+        };
+        let mut targets = matrix.subjects();
+        targets.extend(matrix.kafka_targets());
+        let plans = matrix.plans(&targets);
+        let keys: Vec<String> = plans.iter().map(|plan| plan.case.key()).collect();
+        assert_eq!(
+            keys[..5],
+            [
+                "telpher-cluster-kafka-produce-c1-s256-r0-f128-acks=all-nodes=3",
+                "telpher-kafka-produce-c1-s256-r0-f128-acks=all-durability=disk-nodes=1",
+                "kafka-cluster-kafka-produce-c1-s256-r0-f128-acks=all-nodes=3",
+                "kafka-cluster-flush-kafka-produce-c1-s256-r0-f128-acks=all-nodes=3",
+                "telpher-cluster-kafka-produce-c1-s256-r0-f1024-acks=all-nodes=3",
+            ]
+        );
+        assert_eq!(keys.len(), 16);
+        let replicas = plans.iter().map(|plan| matrix.replicas_on(plan.target));
+        assert_eq!(replicas.take(4).collect::<Vec<_>>(), [3, 1, 3, 3]);
+        let configs = Target::KafkaCluster(3).configs();
+        assert_eq!(configs, [("min.insync.replicas", "2".to_owned())]);
     }
 
     #[test]

@@ -74,8 +74,16 @@ impl Session {
     /// # Errors
     /// When the connection fails, or the answer is not that of a broker.
     pub fn open(address: &str) -> Result<Self, Failure> {
+        Self::open_within(address, SILENCE)
+    }
+
+    /// Like [`Self::open`], with a time limit for each answer.
+    ///
+    /// # Errors
+    /// When the connection fails, or the answer is not that of a broker.
+    pub(crate) fn open_within(address: &str, silence: Duration) -> Result<Self, Failure> {
         let mut session = Self {
-            stream: connect(address)?,
+            stream: connect_within(address, silence)?,
             arrived: BytesMut::new(),
             outbox: Vec::new(),
             correlation_id: 0,
@@ -164,6 +172,10 @@ impl Session {
 
 /// Connects to `HOST:PORT`.
 pub(crate) fn connect(address: &str) -> Result<TcpStream, Failure> {
+    connect_within(address, SILENCE)
+}
+
+fn connect_within(address: &str, silence: Duration) -> Result<TcpStream, Failure> {
     let cannot = |error: io::Error| format!("cannot connect to {address}: {error}");
     let mut addresses = address.to_socket_addrs().map_err(cannot)?;
     // Prefer IPv4: a broker on loopback often listens only there.
@@ -172,10 +184,10 @@ pub(crate) fn connect(address: &str) -> Result<TcpStream, Failure> {
         Some(to) => to,
         None => return Err(format!("{address} is not an address").into()),
     };
-    let stream = TcpStream::connect(to).map_err(cannot)?;
+    let stream = TcpStream::connect_timeout(&to, silence).map_err(cannot)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(SILENCE))?;
-    stream.set_write_timeout(Some(SILENCE))?;
+    stream.set_read_timeout(Some(silence))?;
+    stream.set_write_timeout(Some(silence))?;
     Ok(stream)
 }
 

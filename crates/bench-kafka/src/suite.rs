@@ -1,5 +1,7 @@
 //! Run of a Kafka matrix: the subject, the floors and Apache Kafka.
 
+use std::time::Duration;
+
 use super::brokers::{Brokers, PROGRAM, RunningBroker};
 use super::compare::compare;
 use super::floors::Floors;
@@ -35,7 +37,7 @@ pub fn run(
     let kafka = version_of_kafka(surroundings);
     let mut targets = matrix.subjects();
     if kafka.is_some() {
-        targets.extend([Target::Kafka, Target::KafkaFlush]);
+        targets.extend(matrix.kafka_targets());
     }
     let plans = matrix.plans(&targets);
     let entries = with_floors(plans, floors.as_ref(), targets.first().copied());
@@ -203,7 +205,8 @@ impl Bench<'_> {
             let ProduceCounts { .. } = load.json_while(2 * PATIENCE, || Ok(()))?;
         }
         let load = start(self.surroundings, spec(self.matrix.work(plan)))?;
-        let measured = drive(load, self.matrix, plan, running)?;
+        let leader = leader(&address, &topic.name).map_err(node_error)?;
+        let measured = drive(load, self.matrix, plan, running, &leader)?;
         if is_own {
             remove(&address, &topic.name).map_err(node_error)?;
         }
@@ -231,12 +234,17 @@ fn drive(
     matrix: &Matrix,
     plan: &Plan,
     mut running: Option<&mut RunningBroker>,
+    leader: &str,
 ) -> Result<Measurement, WorkloadError> {
-    let patience = matrix.warmup.max(matrix.window) + 2 * PATIENCE;
-    let mut window = watch(&mut load, matrix, plan, running.as_deref_mut(), patience)?;
+    let mut roles = vec![(Role::Sender, load.pid())];
+    let pids = running
+        .as_deref()
+        .map_or_else(Vec::new, |broker| broker.pids(leader));
+    roles.extend(pids.into_iter().map(|pid| (Role::Node, pid)));
+    let mut window = watch(&mut load, matrix, plan, running.as_deref_mut(), &roles)?;
     if matrix.verify && plan.doing.produces() {
         load.write_line("verify")?;
-        let verified: Verification = load.json_while(patience + 5 * PATIENCE, || {
+        let verified: Verification = load.json_while(patience(matrix) + 5 * PATIENCE, || {
             running
                 .as_deref_mut()
                 .map_or(Ok(()), RunningBroker::check_alive)
@@ -253,15 +261,18 @@ fn drive(
     })
 }
 
+fn patience(matrix: &Matrix) -> Duration {
+    matrix.warmup.max(matrix.window) + 2 * PATIENCE
+}
+
 fn watch(
     load: &mut Actor,
     matrix: &Matrix,
     plan: &Plan,
     mut running: Option<&mut RunningBroker>,
-    patience: std::time::Duration,
+    roles: &[(Role, u32)],
 ) -> Result<Window, WorkloadError> {
-    let mut roles = vec![(Role::Sender, load.pid())];
-    roles.extend(running.as_deref().map(|broker| (Role::Node, broker.pid())));
+    let patience = patience(matrix);
     let mut alive = || {
         running
             .as_deref_mut()
@@ -269,7 +280,7 @@ fn watch(
     };
     let Ready { setup_ns, .. } = load.json_while(patience, &mut alive)?;
     let before = running.as_deref().and_then(RunningBroker::counted);
-    let watch = Watch::start(&roles)?;
+    let watch = Watch::start(roles)?;
     load.write_line("go")?;
     let mut alive = || {
         running
@@ -330,14 +341,21 @@ fn consumed(consumed: ConsumeCounts) -> Measurement {
 fn make(address: &str, topic: &Topic, matrix: &Matrix, plan: &Plan) -> Result<(), Failure> {
     let making = TopicSettings {
         partitions: matrix.partitions,
-        replicas: matrix.replicas,
-        configs: plan.target.configs(),
+        replicas: matrix.replicas_on(plan.target),
+        configs: &plan.target.configs(),
     };
     topic::create(&mut Session::open(address)?, &topic.name, &making)
 }
 
 fn remove(address: &str, topic: &str) -> Result<(), Failure> {
     topic::delete(&mut Session::open(address)?, topic)
+}
+
+/// Returns the address of the broker that leads the first partition.
+fn leader(address: &str, topic: &str) -> Result<String, Failure> {
+    let mut session = Session::open(address)?;
+    topic::layout(&mut session, topic)?;
+    topic::leader(&mut session, topic, 0)
 }
 
 fn is_empty(address: &str, topic: &str) -> Result<bool, Failure> {
@@ -359,17 +377,18 @@ fn node_error(failure: Failure) -> WorkloadError {
 
 fn setup(matrix: &Matrix) -> Setup {
     let server = match &matrix.subject {
-        Subject::Node => None,
+        Subject::Node | Subject::Cluster(_) => None,
         Subject::Broker(address) => Some(address.clone()),
     };
     let rate = match matrix.rate {
         0 => "each sends the next message when it has the ack of the last".to_owned(),
         rate => format!("{rate} messages a second in total, on a schedule"),
     };
-    let notes = [
+    let producers: Vec<_> = matrix.producers.iter().map(u32::to_string).collect();
+    let mut notes = vec![
         (
             "Producers",
-            format!("{} with payloads of {} bytes; {rate}", matrix.producers, matrix.size),
+            format!("{} with payloads of {} bytes; {rate}", producers.join(" and "), matrix.size),
         ),
         (
             "Batches",
@@ -401,11 +420,25 @@ fn setup(matrix: &Matrix) -> Setup {
             "batches are split and their checksums verified; records are counted, not decoded".to_owned(),
         ),
     ];
+    if let Subject::Cluster(count) = matrix.subject {
+        notes.push((
+            "Cluster",
+            format!(
+                "{count} nodes share the cores and the disk of this machine, so a node has less of both than \
+                 one alone; node-1 leads. Apache Kafka has as many brokers, with `min.insync.replicas` \
+                 {}; only with `flush.messages=1` are its acks from disk.",
+                count / 2 + 1
+            ),
+        ));
+    }
     Setup {
         server,
         destination: Some(matrix.directory.display().to_string()),
         duration: Some(format!("{:?}", matrix.window)),
         repeats: Some(matrix.repeats),
-        notes: notes.map(|(name, words)| (name.to_owned(), words)).to_vec(),
+        notes: notes
+            .into_iter()
+            .map(|(name, words)| (name.to_owned(), words))
+            .collect(),
     }
 }

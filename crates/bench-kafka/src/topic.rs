@@ -33,7 +33,7 @@ pub struct TopicSettings<'a> {
     /// Number of replicas of each partition.
     pub replicas: i16,
     /// Further settings: names and values.
-    pub configs: &'a [(&'static str, &'static str)],
+    pub configs: &'a [(&'static str, String)],
 }
 
 /// Creates a topic; an existing topic is used as it is.
@@ -45,9 +45,9 @@ pub fn create(
     name: &str,
     making: &TopicSettings<'_>,
 ) -> Result<(), Failure> {
-    let config = |(name, value): &(&str, &str)| create_topics::Config {
+    let config = |(name, value): &(&str, String)| create_topics::Config {
         name: (*name).to_owned(),
-        value: Some((*value).to_owned()),
+        value: Some(value.clone()),
     };
     let request = create_topics::Request {
         topics: vec![create_topics::Topic {
@@ -115,7 +115,7 @@ pub(crate) fn layout(session: &mut Session, name: &str) -> Result<Layout, Failur
     }
 }
 
-fn request_layout(session: &mut Session, name: &str) -> Result<Result<Layout, ErrorCode>, Failure> {
+fn ask_metadata(session: &mut Session, name: &str) -> Result<metadata::Response, Failure> {
     let request = metadata::Request {
         topics: Some(vec![metadata::TopicRequest {
             name: Some(name.to_owned()),
@@ -123,7 +123,45 @@ fn request_layout(session: &mut Session, name: &str) -> Result<Result<Layout, Er
         }]),
         ..metadata::Request::default()
     };
-    let answer = session.ask(&request)?;
+    session.ask(&request)
+}
+
+/// Returns the partitions of a topic as a broker describes them.
+///
+/// # Errors
+/// When the broker does not know the topic.
+pub(crate) fn state(
+    session: &mut Session,
+    name: &str,
+) -> Result<Vec<metadata::Partition>, Failure> {
+    let answer = ask_metadata(session, name)?;
+    let mut topics = answer.topics.into_iter();
+    let topic = topics
+        .next()
+        .ok_or("the response does not contain the topic")?;
+    match topic.error_code {
+        ErrorCode::None => Ok(topic.partitions),
+        code => Err(format!("no state of the topic {name}: {code:?}").into()),
+    }
+}
+
+/// Returns the address of the broker that leads a partition.
+///
+/// # Errors
+/// When there is none at the moment.
+pub(crate) fn leader(
+    session: &mut Session,
+    name: &str,
+    partition: usize,
+) -> Result<String, Failure> {
+    let layout = request_layout(session, name)?;
+    let layout = layout.map_err(|code| format!("no leader of {name}: {code:?}"))?;
+    let leader = layout.led_by.get(partition).ok_or("no such partition")?;
+    Ok(layout.leaders[*leader].clone())
+}
+
+fn request_layout(session: &mut Session, name: &str) -> Result<Result<Layout, ErrorCode>, Failure> {
+    let answer = ask_metadata(session, name)?;
     let topic = answer
         .topics
         .first()

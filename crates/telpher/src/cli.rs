@@ -139,7 +139,7 @@ enum Command {
     Agents(agents::AgentsArgs),
     Connections(agents::ConnectionsArgs),
     #[command(subcommand)]
-    Bench(bench::Command),
+    Bench(Box<bench::Command>),
     Backup(backup::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
@@ -246,7 +246,7 @@ impl Cli {
             Command::Agents(args) => agents::run_agents(args, environment),
             Command::Connections(args) => agents::run_connections(args, environment),
             Command::Backup(args) => backup::run(args, environment),
-            Command::Bench(command) => bench::run(command),
+            Command::Bench(command) => bench::run(*command),
             Command::Demo(args) => demo::run(args, environment),
             Command::Doctor(args) => doctor::run(args, environment),
             Command::Explain(args) => explain::run(args),

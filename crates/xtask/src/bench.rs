@@ -31,7 +31,7 @@ enum Peers {
     Without,
 }
 
-const SUITES: [Suite; 32] = [
+const SUITES: [Suite; 33] = [
     Suite {
         name: "slim-smoke",
         about: "the smoke run of the SLIM suite: three modes, 25 repeats",
@@ -239,6 +239,13 @@ const SUITES: [Suite; 32] = [
         peers: Peers::With,
     },
     Suite {
+        name: "kafka-cluster",
+        about: "three nodes compared with one, with three brokers of Apache Kafka, and with the quorum floor",
+        line: "kafka --cluster 3 --mode produce,connections -c 128,1024 -s 256 -d 5s -w 2s --acks 1,all \
+               --repeats 5 --dir target",
+        peers: Peers::With,
+    },
+    Suite {
         name: "kafka-chronik",
         about: "the test of Chronik's report: 128 producers, 256 bytes, 30 seconds, both acks",
         line: "kafka -c 128 -s 256 -d 30s -w 5s --acks 1,all --repeats 3 --dir target",
@@ -254,7 +261,7 @@ struct Check {
     line: &'static str,
 }
 
-const CHECKS: [Check; 7] = [
+const CHECKS: [Check; 8] = [
     Check {
         name: "journal-kill",
         about: "a node killed 1,000 times under load; all acknowledged records are read back",
@@ -279,6 +286,12 @@ const CHECKS: [Check; 7] = [
         name: "kafka-start",
         about: "idle partitions and groups with a log of 5 GiB: a kill after its last ack, a start, and a read of all acknowledged data",
         line: "bench kafka --idle 1000 --idle-log 5GiB --dir target --quiet",
+    },
+    Check {
+        name: "kafka-faults",
+        about: "three nodes with 1,000 partitions: 50 kills each of the leader, of a follower and of all nodes, and pauses",
+        line: "bench kafka --cluster 3 --fault kill-leader,kill-follower,kill-all,pause --repeats 50 -p 1000 -c 64 -s 1024 \
+               --dir target --quiet",
     },
     Check {
         name: "quota-memory",

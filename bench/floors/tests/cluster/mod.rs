@@ -1,5 +1,4 @@
-//! A cluster of processes: a leader and the followers that it starts. Tests of `bench/peers/raft`
-//! include this file too.
+//! A cluster of processes: a leader and the followers that it starts.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -103,11 +103,10 @@ impl Peer {
             notes: Vec::new(),
             _directory: directory,
         };
-        let role = match program.is_broker {
-            true => Role::Node,
-            false => Role::Responder,
-        };
-        peer.address = peer.serve(role, &[&["serve", "--listen", &listen], flags].concat())?;
+        peer.address = peer.serve(
+            program.role,
+            &[&["serve", "--listen", &listen], flags].concat(),
+        )?;
         if program.is_broker {
             let address = peer.address.clone();
             peer.serve(Role::Responder, &["respond", "--connect", &address])?;
@@ -169,7 +168,10 @@ impl Peer {
             false => None,
         };
         let mut load = self.load(case, amount)?;
-        let servers = self.servers.iter().map(|(role, one)| (*role, one.pid()));
+        let servers = self.servers.iter().flat_map(|(role, one)| {
+            let processes = [one.pid()].into_iter().chain(children_of(one.pid()));
+            processes.map(|pid| (*role, pid))
+        });
         let mut opening = Opening::of(servers.collect(), WARM_UP);
         let line = opening.watch(&mut load, amount.patience())?;
         let ended_ns = now_ns();
@@ -263,4 +265,14 @@ impl Peer {
             self.notes.push((name, how.to_owned()));
         }
     }
+}
+
+/// Returns the pids of the processes that a process has started.
+fn children_of(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let lists: Vec<_> = lists.collect();
+    let pids = lists.iter().flat_map(|list| list.split_whitespace());
+    pids.filter_map(|pid| pid.parse().ok()).collect()
 }

@@ -1,4 +1,4 @@
-//! `telpher bench kafka --idle` with small numbers.
+//! `telpher bench kafka --idle` and `--cluster` with small numbers.
 
 use crate::support::Place;
 
@@ -29,4 +29,59 @@ fn idle_partitions_are_measured_and_complete_after_a_kill() {
     assert!(0.0 < start[0] && start[0] <= start[1], "{found:#}");
     let left = place.path("").read_dir().unwrap().count();
     assert_eq!(left, 0, "the data are removed");
+}
+
+#[test]
+fn faults_of_a_cluster_are_measured_and_lose_nothing() {
+    let place = Place::new();
+    let line = "bench kafka --cluster 3 --fault none,kill-leader,kill-all -c 4 -p 2 --json --quiet";
+    let found = place.run(line).expect(0).json();
+    let faults = found["faults"].as_array().unwrap();
+    let names: Vec<_> = faults
+        .iter()
+        .map(|it| it["fault"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["none", "kill-leader", "kill-all"], "{found:#}");
+    for fault in faults {
+        assert_eq!(fault["count"], 1, "{found:#}");
+        assert!(
+            fault["first_ack_ms"]["max"].as_f64().unwrap() > 0.0,
+            "{found:#}"
+        );
+    }
+    assert!(
+        found["messages"]["acked"].as_u64().unwrap() > 100,
+        "{found:#}"
+    );
+    assert!(
+        found["retries"]["connection-lost"].as_u64().unwrap() > 0,
+        "{found:#}"
+    );
+    for wrong in ["lost", "duplicated", "moved", "damaged"] {
+        assert_eq!(found["messages"][wrong], 0, "{found:#}");
+    }
+    let left = place.path("").read_dir().unwrap().count();
+    assert_eq!(left, 0, "the data are removed");
+}
+
+#[test]
+fn a_cluster_is_measured_beside_one_node() {
+    let place = Place::new();
+    let line = "bench kafka --cluster 3 -c 8,16 -d 300ms -w 50ms --acks all --quiet --json";
+    let found = place.run(line).expect(0).json();
+    let cases = found["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 4, "{found:#}");
+    for case in cases {
+        let roles = case["runs"][0]["measured"]["usage"]["roles"]
+            .as_array()
+            .unwrap();
+        let nodes = roles.iter().filter(|it| it["role"] == "node").count();
+        let expected = case["case"]["parameters"]["nodes"].as_str().unwrap();
+        assert_eq!(nodes.to_string(), expected, "{found:#}");
+        assert_eq!(
+            case["runs"][0]["measured"]["streamed"]["verified"]["lost"],
+            0
+        );
+    }
+    assert!(!found["comparisons"].as_array().unwrap().is_empty());
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::process::Role;
 use crate::workload::child::{Actor, ChildError, Pin};
 
 /// A floor or a peer.
@@ -16,6 +17,8 @@ pub struct Program {
     word: Option<&'static str>,
     /// True if the program is a broker between caller and callee.
     pub is_broker: bool,
+    /// Role of the serving process in results.
+    pub(super) role: Role,
 }
 
 impl Program {
@@ -27,6 +30,9 @@ impl Program {
     pub const DISK: Self = Self::new("disk-floor", "floors", Some("disk"), false);
     /// Minimum of a durable write over the network: one thread reads, another syncs.
     pub const DURABLE: Self = Self::new("durable-echo", "floors", Some("durable-echo"), false);
+    /// Minimum of a replicated write: three processes, and an answer at the second of three syncs.
+    pub const QUORUM: Self =
+        Self::new("quorum-floor", "floors", Some("quorum"), false).serving_as(Role::Node);
     /// Minimum of a durable write over the network, in one thread.
     pub const DURABLE_ONE: Self =
         Self::new("durable-echo-1", "floors", Some("durable-echo"), false);
@@ -57,7 +63,16 @@ impl Program {
             file,
             word,
             is_broker,
+            role: match is_broker {
+                true => Role::Node,
+                false => Role::Responder,
+            },
         }
+    }
+
+    const fn serving_as(mut self, role: Role) -> Self {
+        self.role = role;
+        self
     }
 
     /// Finds the program in the directory that `bench/peers/build.sh` fills.

@@ -1,5 +1,6 @@
 //! `telpher bench kafka`: messages to topics over the Kafka protocol.
 
+mod faults;
 mod idle;
 
 use std::path::{Path, PathBuf};
@@ -32,6 +33,17 @@ gives each producer a connection. bulk keeps eight connections busy (1 KiB messa
 batches). consume reads a filled topic repeatedly. end-to-end sends one message at a time to a waiting \
 consumer.
 
+--cluster 3 starts three nodes and measures them beside one node alone. With --peers it also measures as \
+many brokers of Apache Kafka, and the quorum floor: three processes that append, sync and answer at the \
+second of three syncs. All nodes share the cores and the disk of this machine, so a node has less of both \
+than one alone; CPU time is that of all nodes, and of each in the results.
+
+--fault injects faults into that cluster while producers write with acks=all, and measures the time until \
+the first ack of a request that was sent after the fault. Producers are idempotent and repeat a message \
+until it is acknowledged, as the clients of Kafka do. At the end all messages are read back; the command \
+fails if one is lost, duplicated or moved, or was never acknowledged. Partitions of the network need \
+network namespaces: `cargo xtask cluster` makes them.
+
 The client is Telpher's own, with this repository's codec of the protocol; it does not retry. Every \
 latency is recorded, the clock stops with the last ack, and an ack without an offset is a failure. After \
 the window all acknowledged messages are read back; a run that has lost, duplicated or moved a message \
@@ -55,6 +67,10 @@ Examples:
       latency from producer to consumer
   telpher bench kafka --rate-limit 20000 --acks all
       latencies at a fixed rate
+  telpher bench kafka --cluster 3 --mode produce,connections -c 128,1024 -d 5s --repeats 5 --peers bench/peers/bin
+      three nodes compared with one, with three brokers of Apache Kafka and with the quorum floor
+  telpher bench kafka --cluster 3 --fault kill-leader --repeats 50 -p 1000
+      50 kills of the leader under load
   telpher bench kafka --idle 1000 --idle-log 5GiB
       1,000 idle partitions and 10,000 groups, then a log of 5 GiB, a kill and a start";
 
@@ -82,9 +98,10 @@ pub(crate) struct Args {
     )]
     mode: Vec<Mode>,
 
-    /// Number of producers, each with one message in flight
-    #[arg(long, short, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    concurrency: u32,
+    /// Numbers of producers, each with one message in flight; each is a case
+    #[arg(long, short, value_delimiter = ',', value_name = "LIST", default_value = "128",
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    concurrency: Vec<u32>,
 
     /// Bytes of a payload
     #[arg(long, short = 's', value_name = "BYTES", default_value_t = 256,
@@ -185,6 +202,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     json_output: Option<PathBuf>,
 
+    #[command(flatten, next_help_heading = "Cluster")]
+    cluster: faults::ClusterArgs,
+
     #[command(flatten)]
     idle: idle::IdleArgs,
 
@@ -275,6 +295,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(partitions) = args.idle.idle {
         return idle::run(&args.idle, partitions, &args.runs.dir, &args.outcome);
     }
+    if let Some(faults) = args.cluster.faults(args) {
+        return faults::run(&args.outcome, &faults);
+    }
     let matrix = args.matrix();
     let styles = [Style::Chronik, Style::Table];
     let (mut misses, mut written) = (Vec::new(), Ok(()));
@@ -296,13 +319,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 impl Args {
     fn matrix(&self) -> Matrix {
         Matrix {
-            subject: match &self.bootstrap_servers {
-                Some(address) => Subject::Broker(address.clone()),
-                None => Subject::Node,
+            subject: match (&self.bootstrap_servers, self.cluster.cluster) {
+                (Some(address), _) => Subject::Broker(address.clone()),
+                (None, Some(nodes)) => Subject::Cluster(nodes),
+                (None, None) => Subject::Node,
             },
             durabilities: self.durability.iter().map(|one| (*one).into()).collect(),
             doings: self.mode.iter().map(|mode| (*mode).into()).collect(),
-            producers: self.concurrency,
+            producers: self.concurrency.clone(),
             size: self.message_size as usize,
             acks: self.acks.clone(),
             packings: self.compression.iter().map(|one| (*one).into()).collect(),
