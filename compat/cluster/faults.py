@@ -22,6 +22,8 @@ from nodes import Cluster
 SHORT_PAUSE_S = 0.6
 LONG_PAUSE_S = 2.5
 PARTITION_S = 5
+# A leader hands over after 2 s without a sync.
+STALL_S = 8
 BETWEEN_S = 2
 
 
@@ -83,6 +85,15 @@ def flapping_link(cluster, leader):
         time.sleep(0.5)
 
 
+def stalled_disk(cluster, leader):
+    """The leader's disk answers nothing, neither writes nor syncs."""
+    cluster.freeze(leader, True)
+    try:
+        time.sleep(STALL_S)
+    finally:
+        cluster.freeze(leader, False)
+
+
 def rolling_restart(cluster, _):
     for node in NODES:
         cluster.signal(node, signal.SIGTERM)
@@ -103,6 +114,7 @@ FAULTS = {
     "cut-followers": cut(lambda it: [tuple(others(it))]),
     "one-way": one_way,
     "flapping-links": flapping_link,
+    "stalled-disk": stalled_disk,
     "rolling-restart": rolling_restart,
 }
 

@@ -11,6 +11,9 @@ from network import NODES, address
 
 START_LIMIT_S = 60
 
+# Size of the file system of a node. Its file has only what is written.
+DISK_SIZE = 8 << 30
+
 
 class Cluster:
     """The nodes. `close` ends them."""
@@ -18,6 +21,9 @@ class Cluster:
     def __init__(self, telpher, network, directory):
         self.telpher, self.network, self.directory = telpher, network, directory
         self.processes = {}
+        self.disks = []
+        for node in NODES:
+            self.add_disk(node)
         init = [telpher, "cluster", "init", "--data", self.data(1), *self.addresses(1)]
         subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
         self.key = os.path.join(self.data(1), "cluster.key")
@@ -27,6 +33,22 @@ class Cluster:
 
     def data(self, node):
         return os.path.join(self.directory, f"node-{node}")
+
+    def add_disk(self, node):
+        """Gives a node a file system of its own, which can be frozen."""
+        image = f"{self.data(node)}.img"
+        with open(image, "wb") as file:
+            file.truncate(DISK_SIZE)
+        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+        os.mkdir(self.data(node))
+        subprocess.run(["mount", "-o", "loop", image, self.data(node)], check=True)
+        self.disks.append(self.data(node))
+        os.rmdir(os.path.join(self.data(node), "lost+found"))
+
+    def freeze(self, node, is_frozen):
+        """Makes all writes and syncs of a node wait, or lets them go on."""
+        flag = "--freeze" if is_frozen else "--unfreeze"
+        subprocess.run(["fsfreeze", flag, self.data(node)], check=True)
 
     def addresses(self, node):
         host = address(node)
@@ -107,3 +129,6 @@ class Cluster:
                 process.wait(30)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait(30)
+        for disk in self.disks:
+            subprocess.run(["umount", disk], check=True)

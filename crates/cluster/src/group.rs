@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use journal::{Index, Reign, ShardId, Stage};
@@ -74,11 +75,21 @@ pub struct ShardStatus {
     pub last: Index,
     /// The last committed block that this node knows.
     pub committed: Index,
+    /// Bytes of blocks that are not committed.
+    pub uncommitted_bytes: u64,
+    /// Proposals that openraft has refused since the start.
+    pub refused_proposals: u64,
     /// The other members; empty unless the node leads.
     pub peers: Vec<PeerStatus>,
 }
 
 impl ShardStatus {
+    /// Returns the committed blocks that are not known to be on the disk of a peer.
+    pub fn behind_blocks(&self, peer: &PeerStatus) -> u64 {
+        let acknowledged = peer.acknowledged.map_or(0, |index| index.0);
+        self.committed.0.saturating_sub(acknowledged)
+    }
+
     /// Returns the voters that are not behind: this node, and the peers that had everything at most
     /// ten seconds ago. A node that does not lead knows only the voters.
     pub fn in_sync(&self, own: u64) -> Vec<u64> {
@@ -172,7 +183,7 @@ impl Group {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let failure = metrics.running_state.as_ref().err();
-        failure.map(|it| format!("the consensus of shard {}: {it}", self.shard().0))
+        failure.map(|it| format!("shard {}: {it}", self.shard().0))
     }
 
     /// Returns the time since a quorum last answered this node; `None` unless it leads.
@@ -248,6 +259,8 @@ impl Group {
             learners,
             last: journal.last_taken(self.shard()).index,
             committed: journal.last(self.shard(), Stage::Committed),
+            uncommitted_bytes: journal.uncommitted_bytes(self.shard()),
+            refused_proposals: self.log.refused.load(Ordering::Relaxed),
             peers,
         }
     }

@@ -189,6 +189,11 @@ impl Node {
         self.group(shard).status()
     }
 
+    /// Returns the node's part in the consensus of each shard.
+    pub fn statuses(&self) -> Vec<ShardStatus> {
+        self.groups.iter().map(Group::status).collect()
+    }
+
     /// Returns all members, by id, as shard 0 knows them.
     pub fn members(&self) -> Vec<Member> {
         let (membership, _) = self.group(ShardId(0)).membership();

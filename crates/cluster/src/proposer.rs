@@ -4,6 +4,7 @@
 //! that is, after it was handed to the log store. A refused block is offered again until it is taken
 //! or the reign is over. So blocks are taken in the order of decisions, without a gap.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -56,6 +57,9 @@ async fn propose_all(
             () = bell.notified() => None,
             Some((index, is_refused)) = answers.next() => is_refused.then_some(index),
         };
+        if refused.is_some() {
+            log.refused.fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(block) = &offered
             && refused == Some(block.index)
             && !has_taken(log, block.index)

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use conversation_service::Conversations;
 use messaging::Messaging;
-use platform::{Counters, Overloaded, Pending, Platform, Ports};
+use platform::{Counters, Membership, Overloaded, Pending, Platform, Ports};
 use quota_service::{QuotaService, Quotas};
 use store::{Health, Store, Streams};
 use topic_service::Topics;
@@ -71,6 +71,11 @@ impl Node {
     /// Returns the topics; `None` for a node without storage.
     pub fn topics(&self) -> Option<Topics> {
         Some(self.inner.stored.as_ref()?.topics.clone())
+    }
+
+    /// Returns the members of the node's cluster; a node alone is the only one.
+    pub fn membership(&self) -> &dyn Membership {
+        &*self.inner.platform.membership
     }
 
     /// Returns an error text if the node is a member of a cluster, which does not serve `what` yet.

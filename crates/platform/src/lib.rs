@@ -29,7 +29,10 @@ pub use counters::{Counter, Counters, Tally};
 pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
 pub use durable::{Durable, NotDurable};
 pub use later::Later;
-pub use membership::{Alone, CALL_SIZE_MAX, CallError, CallFuture, Member, Membership, ShardRole};
+pub use membership::{
+    Alone, CALL_SIZE_MAX, CallError, CallFuture, Member, Membership, PeerReplication,
+    ShardReplication, ShardRole,
+};
 pub use offload::{Inline, Offload, Overloaded, Work};
 pub use owner::{ForeignOwner, check_owner};
 pub use pending::Pending;

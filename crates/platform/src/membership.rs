@@ -36,6 +36,40 @@ pub struct ShardRole {
     pub in_sync: Arc<[u64]>,
 }
 
+/// How far a shard is replicated, as this node sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardReplication {
+    /// The node leads the shard.
+    pub is_leader: bool,
+    /// The node has a vote in the shard.
+    pub is_voter: bool,
+    /// The node that leads the shard; `None` while that is unknown.
+    pub leader: Option<u64>,
+    /// The leadership term. Each election increments it.
+    pub term: u64,
+    /// Index of the last block of this node.
+    pub last_block: u64,
+    /// Index of the last committed block that this node knows.
+    pub committed_block: u64,
+    /// Bytes of blocks that are not committed.
+    pub uncommitted_bytes: u64,
+    /// Proposals that consensus has refused since the start; each was repeated or its reign ended.
+    pub refused_proposals: u64,
+    /// The other members; empty unless this node leads.
+    pub peers: Vec<PeerReplication>,
+}
+
+/// How far a member has a shard's blocks, as the leader sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerReplication {
+    /// The member's id.
+    pub id: u64,
+    /// Committed blocks that are not known to be on its disk.
+    pub behind_blocks: u64,
+    /// Time since it had everything that was committed then; `None` if it never had.
+    pub behind: Option<Duration>,
+}
+
 /// A call to another node failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
@@ -67,6 +101,9 @@ pub trait Membership: Send + Sync {
 
     /// Returns the leader and the replicas of a shard.
     fn shard(&self, shard: ShardId) -> ShardRole;
+
+    /// Returns how far each shard is replicated, by number; empty on a node alone.
+    fn replication(&self) -> Vec<ShardReplication>;
 
     /// Sends a request to another member and returns its answer. Both have at most
     /// [`CALL_SIZE_MAX`] bytes.
@@ -128,6 +165,10 @@ impl Membership for Alone {
             replicas: self.ids.clone(),
             in_sync: self.ids.clone(),
         }
+    }
+
+    fn replication(&self) -> Vec<ShardReplication> {
+        Vec::new()
     }
 
     fn call(&self, _: u64, _: Bytes, _: Duration) -> CallFuture {

@@ -10,7 +10,9 @@ use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line, OpenError, ShardId};
 
 use crate::clock::{Clock, Entropy, Ports};
-use crate::membership::{Alone, CallError, CallFuture, Member, Membership, ShardRole};
+use crate::membership::{
+    Alone, CallError, CallFuture, Member, Membership, ShardReplication, ShardRole,
+};
 use crate::offload::Inline;
 use crate::platform::Platform;
 
@@ -138,6 +140,10 @@ impl Membership for ThreeMembers {
             replicas: Arc::new([1, 2, 3]),
             in_sync: Arc::new([1, 2]),
         }
+    }
+
+    fn replication(&self) -> Vec<ShardReplication> {
+        Vec::new()
     }
 
     fn call(&self, _: u64, _: Bytes, _: Duration) -> CallFuture {

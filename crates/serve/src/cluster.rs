@@ -3,11 +3,13 @@
 //! The consensus of all shards runs on a thread of its own ([`consensus`]). When this node leads all
 //! shards, it opens its services on a view of the journal that is bound to these reigns, and accepts
 //! clients; when one of the reigns ends, it drops them ([`member`]). While another member leads, the
-//! listeners pass the bytes of their clients to it ([`front`], [`pipes`]).
+//! listeners pass the bytes of their clients to it ([`front`], [`pipes`]). A member whose data is
+//! damaged or missing takes no part ([`damaged`]).
 //!
 //! Invariant: *services that were opened in a reign write in no other.*
 
 mod consensus;
+mod damaged;
 mod front;
 mod identity;
 mod image;
@@ -16,8 +18,10 @@ mod joining;
 mod member;
 mod membership;
 mod pipes;
+mod stall;
 mod status;
 
+pub(super) use damaged::run as run_damaged;
 pub use identity::KEY_FILE;
 pub(super) use identity::{Identity, identity};
 pub use init::{Initialized, init};

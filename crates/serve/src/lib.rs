@@ -74,6 +74,17 @@ pub enum EndsWith {
     SignalOrInput,
 }
 
+impl EndsWith {
+    /// Listens for what ends the node.
+    fn signals(self) -> Result<Signals, Failure> {
+        let signals = Signals::listen()?;
+        Ok(match self {
+            Self::Signal => signals,
+            Self::SignalOrInput => signals.and_end_of_input(),
+        })
+    }
+}
+
 /// Runs a node until a signal ends it. `read` loads the configuration again. `join` is the address of
 /// a member of the cluster that the node joins, unless it is a member already.
 pub fn run(
@@ -128,8 +139,18 @@ pub fn run(
                 let message = "a cluster does not apply limits yet: --compat-limiter";
                 return Err(Failure::new(Exit::Usage, message).hint("use a node that is alone"));
             }
-            check_member(config, member)?;
-            journal::open_member(config, &ports)?
+            check_member(config)?;
+            let opened = check_journal(config, member);
+            match opened.and_then(|()| journal::open_member(config, &ports)) {
+                Ok(opened) => opened,
+                Err(damage) => {
+                    let runtime = workers::runtime().map_err(threads_failure)?;
+                    return runtime.block_on(async {
+                        let mut signals = ends_with.signals()?;
+                        Err(cluster::run_damaged(config, gate, damage, &mut signals).await)
+                    });
+                }
+            }
         }
     };
     if member.is_none() && ::cluster::init_state(&journal) != InitState::NotBegun {
@@ -158,11 +179,7 @@ pub fn run(
     let announce = |addresses: &Addresses| ready::announce(addresses, config, audience);
     let runtime = workers::runtime().map_err(threads_failure)?;
     let served = runtime.block_on(async {
-        let mut signals = match ends_with {
-            EndsWith::Signal => Signals::listen()?,
-            EndsWith::SignalOrInput => Signals::listen()?.and_end_of_input(),
-        }
-        .and_hangup()?;
+        let mut signals = ends_with.signals()?.and_hangup()?;
         let failed = match member {
             None => {
                 let journal = NodeJournal {
@@ -192,7 +209,7 @@ pub fn run(
                     }
                 }
                 running.shut_down(config, &mut signals).await;
-                failed
+                failed.map(|reason| journal::failure(config, &reason))
             }
             Some(identity) => {
                 let start = cluster::Start {
@@ -210,7 +227,7 @@ pub fn run(
         };
         match failed {
             None => Ok(()),
-            Some(reason) => Err(journal::failure(config, &reason)),
+            Some(failure) => Err(failure),
         }
     });
     runtime.shutdown_background();
@@ -218,9 +235,8 @@ pub fn run(
     served
 }
 
-/// Refuses a member whose journal is missing, or whose configuration asks for what a cluster does not
-/// serve.
-fn check_member(config: &Config, member: &cluster::Identity) -> Result<(), Failure> {
+/// Refuses a member whose journal is missing.
+fn check_journal(config: &Config, member: &cluster::Identity) -> Result<(), Failure> {
     let dir = config.data.dir.join(journal::DIRECTORY);
     if !dir.join(::journal::manifest::PATH).exists() {
         let message = format!(
@@ -232,6 +248,11 @@ fn check_member(config: &Config, member: &cluster::Identity) -> Result<(), Failu
             .hint(format!("remove it at another member: telpher cluster remove {}", member.id))
             .hint("then join with an empty data directory: telpher serve --data PATH --join HOST:PORT"));
     }
+    Ok(())
+}
+
+/// Refuses a member whose configuration asks for what a cluster does not serve.
+fn check_member(config: &Config) -> Result<(), Failure> {
     if config.journal.accept_loss {
         let message = "a member does not accept losses: `journal.accept_loss` is set";
         return Err(Failure::new(Exit::Usage, message)

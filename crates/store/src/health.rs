@@ -69,6 +69,38 @@ pub struct StorageView {
     pub sync_times: Option<SyncTimesView>,
 }
 
+impl StorageView {
+    /// Returns the state of a journal without a store. `sync_times` are the durations of its syncs,
+    /// if they are measured.
+    pub fn of(journal: &Journal, sync_times: Option<&SyncTimes>) -> Self {
+        let (stats, filing) = (journal.stats(), journal.filing());
+        let (state, reason) = state(journal.health());
+        StorageView {
+            state,
+            reason,
+            changes: journal.health_changes(),
+            is_starved: journal.is_starved(),
+            spare_segments: journal.spare_segments(),
+            names_refused: 0,
+            syncs: stats.syncs,
+            blocks: stats.blocks,
+            records: stats.records,
+            bytes: stats.bytes,
+            queued_bytes: stats.queued_bytes,
+            waiting_segments: filing.waiting,
+            unfiled_bytes: filing.unfiled_bytes,
+            filed_segments: filing.filed_segments,
+            filed_bytes: filing.filed_bytes,
+            merges: filing.merges,
+            merged_bytes: filing.merged_bytes,
+            extents: filing.extents,
+            extent_bytes: filing.extent_bytes,
+            dead_bytes: filing.dead_bytes,
+            sync_times: sync_times.map(view),
+        }
+    }
+}
+
 /// The state of the journal, which determines whether appends are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageState {
@@ -132,31 +164,9 @@ impl Health {
 
     /// Returns the state of the storage.
     pub fn view(&self) -> StorageView {
-        let journal = &self.store.journal;
-        let (stats, filing) = (journal.stats(), journal.filing());
-        let (state, reason) = state(journal.health());
         StorageView {
-            state,
-            reason,
-            changes: journal.health_changes(),
-            is_starved: journal.is_starved(),
-            spare_segments: journal.spare_segments(),
             names_refused: self.store.names_refused(),
-            syncs: stats.syncs,
-            blocks: stats.blocks,
-            records: stats.records,
-            bytes: stats.bytes,
-            queued_bytes: stats.queued_bytes,
-            waiting_segments: filing.waiting,
-            unfiled_bytes: filing.unfiled_bytes,
-            filed_segments: filing.filed_segments,
-            filed_bytes: filing.filed_bytes,
-            merges: filing.merges,
-            merged_bytes: filing.merged_bytes,
-            extents: filing.extents,
-            extent_bytes: filing.extent_bytes,
-            dead_bytes: filing.dead_bytes,
-            sync_times: self.sync_times.as_deref().map(view),
+            ..StorageView::of(&self.store.journal, self.sync_times.as_deref())
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use journal::block::BlockKind;
 use journal::segment::ShardEnd;
@@ -26,6 +27,8 @@ pub(crate) struct ShardLog {
     pub(crate) shard: ShardId,
     /// Notified when entries were appended or voided.
     pub(crate) appended: Notify,
+    /// Number of refused proposals.
+    pub(crate) refused: AtomicU64,
     pub(super) flushes: Arc<Flushes>,
     /// Returns the milliseconds since 1970.
     now_ms: Box<dyn Fn() -> u64 + Send + Sync>,
@@ -79,6 +82,7 @@ impl ShardLog {
             journal,
             shard,
             appended: Notify::new(),
+            refused: AtomicU64::new(0),
             now_ms: Box::new(now_ms),
             order,
         }))

@@ -2,6 +2,7 @@
 
 mod archive;
 mod backlog;
+mod cluster;
 mod derived;
 mod format;
 mod latency;
@@ -14,14 +15,14 @@ use conversation_service::Conversations;
 use http_api::Connections;
 use model::ErrorCode;
 use node::{Node, SocketsView};
-use platform::Counter;
+use platform::{Counter, Membership};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use store::Health;
+use store::{Health, StorageView};
 
 pub(crate) use format::Format;
 pub(crate) use latency::{Latencies, measure};
@@ -44,20 +45,62 @@ pub(crate) struct MetricsPage {
 impl MetricsPage {
     /// Renders the current metrics. May read mailboxes from disk.
     pub(crate) fn render(&self, format: Format) -> String {
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(Process));
-        let own = registry.sub_registry_with_prefix("telpher");
-        own.register_collector(Box::new(self.clone()));
-        let mut text = String::new();
-        match encode(&mut text, &registry) {
-            Ok(()) => {}
-            // Writing to a String does not fail.
-            Err(std::fmt::Error) => unreachable!("formatting into a string failed"),
+        render(Box::new(self.clone()), format)
+    }
+}
+
+/// Renders the metrics of a member that has no services: those of its journal and of replication.
+pub(crate) fn render_member(
+    membership: Option<Arc<dyn Membership>>,
+    storage: Option<StorageView>,
+    format: Format,
+) -> String {
+    let own = MemberMetrics {
+        membership,
+        storage,
+    };
+    render(Box::new(own), format)
+}
+
+struct MemberMetrics {
+    membership: Option<Arc<dyn Membership>>,
+    storage: Option<StorageView>,
+}
+
+impl std::fmt::Debug for MemberMetrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MemberMetrics")
+    }
+}
+
+impl Collector for MemberMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        if let Some(view) = &self.storage {
+            storage::encode(view, &mut encoder)?;
         }
-        match format {
-            Format::OpenMetrics => text,
-            Format::Prometheus => format::prometheus_text(&text),
+        if let Some(membership) = &self.membership {
+            cluster::encode(&**membership, &mut encoder)?;
         }
+        encode_build(&mut encoder)
+    }
+}
+
+/// Renders the metrics of the process and of a collector.
+fn render(own: Box<dyn Collector>, format: Format) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Process));
+    registry
+        .sub_registry_with_prefix("telpher")
+        .register_collector(own);
+    let mut text = String::new();
+    match encode(&mut text, &registry) {
+        Ok(()) => {}
+        // Writing to a String does not fail.
+        Err(std::fmt::Error) => unreachable!("formatting into a string failed"),
+    }
+    match format {
+        Format::OpenMetrics => text,
+        Format::Prometheus => format::prometheus_text(&text),
     }
 }
 
@@ -92,6 +135,7 @@ impl Collector for MetricsPage {
         if let Some(view) = self.node.health().map(Health::view) {
             storage::encode(&view, &mut encoder)?;
         }
+        cluster::encode(self.node.membership(), &mut encoder)?;
         if let Some(view) = self.node.sockets() {
             encode_sockets(view, &mut encoder)?;
         }

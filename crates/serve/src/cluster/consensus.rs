@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Acceptor, Dialer, Key, Node, Services, Settings};
+use cluster::{Acceptor, Dialer, Key, Node, Services, Settings, StartError};
 use config::{Config, HostPort};
 use console::{Exit, Failure};
 use futures_util::future::BoxFuture;
@@ -38,6 +38,20 @@ pub(super) struct Consensus {
     _stop: oneshot::Sender<()>,
 }
 
+/// A consensus that cannot start.
+pub(super) enum NoConsensus {
+    /// The log of a shard is damaged.
+    Damaged(Failure),
+    /// Another failure.
+    Other(Failure),
+}
+
+impl From<Failure> for NoConsensus {
+    fn from(failure: Failure) -> NoConsensus {
+        NoConsensus::Other(failure)
+    }
+}
+
 /// The parts of a consensus.
 pub(super) struct Parts {
     pub(super) identity: Identity,
@@ -49,7 +63,7 @@ pub(super) struct Parts {
 
 impl Consensus {
     /// Starts the consensus on a thread of its own, and listens for members.
-    pub(super) async fn start(config: &Config, parts: Parts) -> Result<Consensus, Failure> {
+    pub(super) async fn start(config: &Config, parts: Parts) -> Result<Consensus, NoConsensus> {
         let listen = config.cluster.listen.clone();
         let listen = listen.ok_or_else(|| failed("`cluster.listen` is `none`"))?;
         let tls = Tls::new(config, &parts.key)?;
@@ -62,7 +76,7 @@ impl Consensus {
                 .build();
             match runtime {
                 Ok(runtime) => runtime.block_on(run(&listen, tls, parts, started, stopped)),
-                Err(error) => drop(started.send(Err(failed(error)))),
+                Err(error) => drop(started.send(Err(failed(error).into()))),
             }
         });
         spawned.map_err(failed)?;
@@ -109,7 +123,7 @@ async fn run(
     listen: &HostPort,
     tls: Option<Tls>,
     parts: Parts,
-    started: oneshot::Sender<Result<Arc<Node>, Failure>>,
+    started: oneshot::Sender<Result<Arc<Node>, NoConsensus>>,
     stopped: oneshot::Receiver<()>,
 ) {
     let listener = match net::listen_tcp(&listen.to_string()).await {
@@ -118,7 +132,7 @@ async fn run(
             let message = format!("`cluster.listen`: cannot listen on {listen}: {error}");
             let failure = Failure::new(Exit::Unavailable, message)
                 .hint("choose another address: --cluster-listen HOST:PORT");
-            return drop(started.send(Err(failure)));
+            return drop(started.send(Err(failure.into())));
         }
     };
     let dialer = TcpDialer { tls: tls.clone() };
@@ -140,7 +154,10 @@ async fn run(
     );
     let node = match node.await {
         Ok(node) => Arc::new(node),
-        Err(error) => return drop(started.send(Err(failed(error)))),
+        Err(error @ StartError::Log(_)) => {
+            return drop(started.send(Err(NoConsensus::Damaged(failed(error)))));
+        }
+        Err(error) => return drop(started.send(Err(failed(error).into()))),
     };
     let accepting = accept(listener, tls, node.acceptor());
     let _ = started.send(Ok(node.clone()));

@@ -1,21 +1,24 @@
 //! The listeners while another member leads: the bytes of each client are passed to the leader.
 //!
-//! Requests for the health of this node are answered here: `/healthz`, `/livez` and `/readyz`.
+//! Requests for the health and the metrics of this node are answered here: `/livez`, `/readyz` and
+//! `/metrics`. With TLS they are passed on like all others.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::Node;
-use config::{Config, HostPort};
+use config::HostPort;
 use console::Failure;
+use door_http::{MemberPages, PageServed};
 use net::Stream;
-use serde_json::json;
-use tokio::io::AsyncWriteExt;
+use store::StorageView;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::member::Start;
+use super::membership::Members;
 use super::pipes::{Protocol, splice};
 use crate::listeners::bind_tcp;
 
@@ -34,6 +37,12 @@ const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// Bytes of the request line that are looked at.
 const LINE_SIZE: usize = 64;
 
+/// Pause until more bytes of an incomplete request line are looked for.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Reason of a member that is not ready.
+const NO_LEADER: &str = "no member leads the cluster now; wait a moment and repeat the request";
+
 /// The listeners, which close when this is dropped, as do their clients.
 pub(super) struct Front {
     tasks: JoinSet<()>,
@@ -41,7 +50,8 @@ pub(super) struct Front {
 
 impl Front {
     /// Binds the configured addresses and passes clients to the leader.
-    pub(super) async fn start(config: &Config, node: &Arc<Node>) -> Result<Front, Failure> {
+    pub(super) async fn start(start: &Start<'_>, node: &Arc<Node>) -> Result<Front, Failure> {
+        let config = start.config;
         let listeners: [(&str, Option<&HostPort>, Protocol); 3] = [
             (
                 "native.listen",
@@ -56,12 +66,13 @@ impl Front {
             ),
         ];
         let is_plain = config.tls.files().is_none();
+        let pages = is_plain.then(|| pages(start, node));
         let room = Arc::new(Semaphore::new(CLIENTS_MAX));
         let mut tasks = JoinSet::new();
         for (key, listen, protocol) in listeners {
             if let Some(listener) = bind_tcp(key, listen).await? {
                 let (node, room) = (node.clone(), room.clone());
-                tasks.spawn(accept(listener, protocol, is_plain, node, room));
+                tasks.spawn(accept(listener, protocol, pages.clone(), node, room));
             }
         }
         Ok(Front { tasks })
@@ -73,10 +84,25 @@ impl Front {
     }
 }
 
+/// Returns the pages that this node answers itself.
+fn pages(start: &Start<'_>, node: &Arc<Node>) -> MemberPages {
+    let (journal, sync_times) = (start.journal.clone(), start.sync_times.clone());
+    let own = node.clone();
+    let has_leader = move || own.leader().is_some_and(|leader| leader != own.id());
+    MemberPages {
+        membership: Some(Arc::new(Members(node.clone()))),
+        storage: Some(Arc::new(move || {
+            StorageView::of(&journal, Some(&sync_times))
+        })),
+        gate: start.gate.clone(),
+        unready: Arc::new(move || (!has_leader()).then(|| NO_LEADER.to_owned())),
+    }
+}
+
 async fn accept(
     listener: TcpListener,
     protocol: Protocol,
-    is_plain: bool,
+    pages: Option<MemberPages>,
     node: Arc<Node>,
     room: Arc<Semaphore>,
 ) {
@@ -93,41 +119,44 @@ async fn accept(
         };
         // A client above the limit is disconnected.
         if let Ok(permit) = room.clone().try_acquire_owned() {
-            let node = node.clone();
+            let (node, pages) = (node.clone(), pages.clone());
             clients.spawn(async move {
-                serve(socket, protocol, is_plain, &node).await;
+                serve(socket, protocol, pages.as_ref(), &node).await;
                 drop(permit);
             });
         }
     }
 }
 
-async fn serve(mut socket: TcpStream, protocol: Protocol, is_plain: bool, node: &Node) {
-    let is_http = protocol == Protocol::Http && is_plain;
-    if is_http {
-        let mut line = [0; LINE_SIZE];
-        let peeked = timeout(REQUEST_MAX, socket.peek(&mut line)).await;
-        let Ok(Ok(size)) = peeked else {
-            return;
-        };
-        if let Some(answer) = health(&line[..size], node) {
-            // A client that has gone needs no answer.
-            let _ = socket.write_all(answer.as_bytes()).await;
-            return;
+async fn serve(socket: TcpStream, protocol: Protocol, pages: Option<&MemberPages>, node: &Node) {
+    let pages = pages.filter(|_| protocol == Protocol::Http);
+    if let Some(pages) = pages {
+        match timeout(REQUEST_MAX, is_for_pages(&socket)).await {
+            Ok(Ok(true)) => return pages.serve(socket).await,
+            Ok(Ok(false)) => {}
+            Ok(Err(_)) | Err(_) => return,
         }
     }
-    match pipe(node, protocol).await {
-        Some(stream) => splice(stream, socket).await,
-        None if is_http => {
-            let body = json!({"error": {
-                "code": "unavailable",
-                "message": "no member leads the cluster now",
-                "hint": "wait a moment and repeat the request",
-            }});
-            let answer = response("503 Service Unavailable", &body.to_string());
-            let _ = socket.write_all(answer.as_bytes()).await;
+    match (pipe(node, protocol).await, pages) {
+        (Some(stream), _) => splice(stream, socket).await,
+        (None, Some(pages)) => pages.serve(socket).await,
+        (None, None) => {}
+    }
+}
+
+/// Returns whether the first request of a connection is for this node itself.
+async fn is_for_pages(socket: &TcpStream) -> std::io::Result<bool> {
+    let mut line = [0; LINE_SIZE];
+    loop {
+        let size = socket.peek(&mut line).await?;
+        match MemberPages::serves(&line[..size]) {
+            PageServed::Yes => return Ok(true),
+            PageServed::No => return Ok(false),
+            PageServed::Unknown if size == 0 => {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            PageServed::Unknown => sleep(POLL).await,
         }
-        None => {}
     }
 }
 
@@ -146,31 +175,4 @@ async fn pipe(node: &Node, protocol: Protocol) -> Option<Stream> {
         sleep(PAUSE).await;
     }
     None
-}
-
-/// Returns the answer to a request for the node's health.
-fn health(line: &[u8], node: &Node) -> Option<String> {
-    let text = String::from_utf8_lossy(line);
-    let path = text.strip_prefix("GET ")?.split([' ', '?']).next()?;
-    match path {
-        "/healthz" | "/livez" => Some(response("200 OK", "{\"status\":\"ok\"}")),
-        "/readyz" => {
-            let leader = node.leader().filter(|leader| *leader != node.id());
-            let body = json!({"ready": leader.is_some(), "role": "follower", "leader": leader});
-            let status = match leader {
-                Some(_) => "200 OK",
-                None => "503 Service Unavailable",
-            };
-            Some(response(status, &body.to_string()))
-        }
-        _ => None,
-    }
-}
-
-fn response(status: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         connection: close\r\n\r\n{body}",
-        body.len()
-    )
 }

@@ -6,17 +6,20 @@ use std::time::Duration;
 use ::journal::{Health, Journal, Reign, SyncTimes};
 use cluster::{Addresses, Node};
 use config::Config;
-use console::{Failure, SignalAction, Signals};
+use console::{Exit, Failure, SignalAction, Signals};
 use parking_lot::Mutex;
 
-use super::consensus::{Consensus, Parts};
+use super::consensus::{Consensus, NoConsensus, Parts};
+use super::damaged;
 use super::front::Front;
 use super::identity::{Identity, addresses, key_path, read_key};
 use super::image::DirectoryImage;
 use super::membership::Members;
 use super::pipes::{Call, MemberServices};
+use super::stall::stall;
 use super::status::Cluster;
 use crate::gate::TokenGate;
+use crate::journal::failure as journal_failure;
 use crate::listeners;
 use crate::reload::Reload;
 use crate::revocation;
@@ -69,11 +72,11 @@ enum EndCause {
     Journal(String),
 }
 
-/// Runs a member until a signal ends it. Returns the reason if the journal has failed.
+/// Runs a member until a signal ends it. Returns the failure if the journal or the consensus has failed.
 pub(crate) async fn run(
     start: Start<'_>,
     signals: &mut Signals,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<Failure>, Failure> {
     let Start {
         config, journal, ..
     } = &start;
@@ -97,7 +100,13 @@ pub(crate) async fn run(
         services: services.clone(),
         ports,
     };
-    let consensus = Consensus::start(config, parts).await?;
+    let consensus = match Consensus::start(config, parts).await {
+        Ok(consensus) => consensus,
+        Err(NoConsensus::Other(failure)) => return Err(failure),
+        Err(NoConsensus::Damaged(damage)) => {
+            return Err(damaged::run(config, start.gate.clone(), damage, signals).await);
+        }
+    };
     let _ = services.node.set(consensus.node.clone());
     let telling = tokio::spawn(tell_addresses(consensus.node.clone(), own));
     let purging = purge(
@@ -117,12 +126,12 @@ async fn serve(
     consensus: &Consensus,
     services: &MemberServices,
     signals: &mut Signals,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<Failure>, Failure> {
     let (config, journal) = (start.config, &start.journal);
     let mut is_announced = false;
     let mut led = Vec::new();
     loop {
-        let front = Front::start(config, &consensus.node).await?;
+        let front = Front::start(start, &consensus.node).await?;
         if !is_announced {
             is_announced = true;
             (start.announce)(&listeners::Addresses::of_member(config))?;
@@ -134,14 +143,14 @@ async fn serve(
                     SignalAction::Reload => tracing::info!("files are reloaded when this node leads"),
                     SignalAction::End => return Ok(None),
                 },
-                reason = failure(journal, &consensus.node) => return Ok(Some(reason)),
+                failure = failure(config, journal, &consensus.node) => return Ok(Some(failure)),
             }
         };
         front.close().await;
         match lead(start, consensus, services, signals, &reigns).await? {
             EndCause::Reign => tracing::info!("this node does not lead any more"),
             EndCause::Signal => return Ok(None),
-            EndCause::Journal(reason) => return Ok(Some(reason)),
+            EndCause::Journal(reason) => return Ok(Some(journal_failure(config, &reason))),
         }
         led = reigns;
     }
@@ -210,6 +219,13 @@ async fn lead(
                 tracing::warn!("no quorum of members answers");
                 break EndCause::Reign;
             }
+            () = stall(&start.journal) => {
+                tracing::warn!("the disk does not answer: the leadership is handed over");
+                consensus.node.hand_over(HAND_OVER_MAX).await;
+                if consensus.node.leader() != Some(consensus.node.id()) {
+                    break EndCause::Reign;
+                }
+            }
             action = signals.next_or_hangup() => match action {
                 SignalAction::Reload => reload.run(),
                 SignalAction::End => break EndCause::Signal,
@@ -238,14 +254,16 @@ async fn loss_of_quorum(node: &Node) {
     }
 }
 
-/// Waits until the journal or the consensus has failed, and returns the reason.
-async fn failure(journal: &Journal, node: &Node) -> String {
+/// Waits until the journal or the consensus has failed, and returns the failure.
+async fn failure(config: &Config, journal: &Journal, node: &Node) -> Failure {
     loop {
         if let Health::Failed { reason } = journal.health() {
-            return reason.to_string();
+            return journal_failure(config, &reason.to_string());
         }
         if let Some(reason) = node.failure() {
-            return reason;
+            let message = format!("the consensus has failed: {reason}");
+            return Failure::new(Exit::Failed, message)
+                .hint("start the node again: it takes part with what is on its disk");
         }
         tokio::time::sleep(HEALTH).await;
     }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster::Node;
+use cluster::{Node, PeerStatus, ShardStatus};
 use journal::ShardId;
-use platform::{CallError, CallFuture, Member, Membership, ShardRole};
+use platform::{
+    CallError, CallFuture, Member, Membership, PeerReplication, ShardReplication, ShardRole,
+};
 
 /// The members of the cluster that this node belongs to.
 pub(super) struct Members(pub(super) Arc<Node>);
@@ -44,6 +46,29 @@ impl Membership for Members {
             in_sync: status.in_sync(self.0.id()).into(),
             replicas: status.voters.into(),
         }
+    }
+
+    fn replication(&self) -> Vec<ShardReplication> {
+        let statuses = self.0.statuses().into_iter();
+        let replication = |status: ShardStatus| {
+            let peer = |it: &PeerStatus| PeerReplication {
+                id: it.id,
+                behind_blocks: status.behind_blocks(it),
+                behind: it.behind,
+            };
+            ShardReplication {
+                is_leader: status.is_leader,
+                is_voter: status.voters.contains(&self.0.id()),
+                leader: status.leader,
+                term: status.term,
+                last_block: status.last.0,
+                committed_block: status.committed.0,
+                uncommitted_bytes: status.uncommitted_bytes,
+                refused_proposals: status.refused_proposals,
+                peers: status.peers.iter().map(peer).collect(),
+            }
+        };
+        statuses.map(replication).collect()
     }
 
     fn call(&self, to: u64, request: Bytes, timeout: Duration) -> CallFuture {

@@ -119,7 +119,7 @@ keys! {
         "How long a record stays uncompacted at least, in milliseconds.";
     MinInsyncReplicas = 27, "min.insync.replicas", Int { range: (1, INT_MAX), or: None }, "1",
         Some("min.insync.replicas"),
-        "Accepted; there is one broker, and acks=all is answered when its disk has the records.";
+        "Accepted; acks=all is answered when the disks of a quorum of the members have the records.";
     Preallocate = 28, "preallocate", Flag, "false",
         Some("log.preallocate"),
         "Accepted; the write-ahead log preallocates its segments.";

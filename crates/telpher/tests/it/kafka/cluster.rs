@@ -1,6 +1,8 @@
 //! Three nodes that are killed while producers write: every acknowledged record is there once, at its
 //! offset, whichever node leads.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -85,6 +87,26 @@ impl Cluster {
             leader.is_some()
         });
         leader.unwrap()
+    }
+
+    /// Returns the status and the body of a page; 0 if the node does not answer.
+    fn get(&self, node: usize, path: &str) -> (u16, String) {
+        let address = self.address(node, "http");
+        let ask = || {
+            let mut stream = TcpStream::connect(address)?;
+            stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+            write!(
+                stream,
+                "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+            )?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text)?;
+            std::io::Result::Ok(text)
+        };
+        let text = ask().unwrap_or_default();
+        let status = text.get(9..12).and_then(|it| it.parse().ok());
+        let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
+        (status.unwrap_or(0), body.to_owned())
     }
 
     fn kill(&self, node: usize) {
@@ -220,4 +242,57 @@ fn acked_records_survive_kill9_of_leaders_followers_and_all_nodes() {
         .place
         .run(&format!("append acme/demo/log done --url {url}"));
     appended.expect(0);
+}
+
+#[test]
+fn members_report_their_own_state_and_damage() {
+    let mut cluster = Cluster::start();
+    let leader = cluster.leader();
+    let metric = |page: &str, name: &str| {
+        let line = page.lines().find(|line| line.starts_with(name));
+        let line = line.unwrap_or_else(|| panic!("{name} is missing in {page}"));
+        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    for node in 0..3 {
+        let (status, page) = cluster.get(node, "/metrics");
+        assert_eq!(status, 200, "{page}");
+        let is_leader = metric(&page, "telpher_shard_is_leader{shard=\"0\"}");
+        assert_eq!(is_leader, f64::from(node == leader), "{page}");
+        assert_eq!(metric(&page, "telpher_shard_is_voter{shard=\"0\"}"), 1.0);
+        let led_by = metric(&page, "telpher_shard_leader{shard=\"0\"}");
+        assert_eq!(Value::from(led_by as u64), cluster.nodes[leader]["id"]);
+        assert!(metric(&page, "telpher_shard_committed_block{shard=\"0\"}") > 0.0);
+        assert!(metric(&page, "telpher_shard_term{shard=\"0\"}") > 0.0);
+        assert!(metric(&page, "telpher_journal_syncs_total") > 0.0, "{page}");
+        let peers = page
+            .matches("telpher_shard_peer_behind_blocks{shard=\"0\"")
+            .count();
+        assert_eq!(peers, if node == leader { 2 } else { 0 }, "{page}");
+        assert_eq!(cluster.get(node, "/livez"), (200, "ok\n".to_owned()));
+        assert_eq!(cluster.get(node, "/readyz").0, 200);
+    }
+    let damaged = (leader + 1) % 3;
+    cluster.kill(damaged);
+    let data = cluster.nodes[damaged]["data"].as_str().unwrap();
+    let manifest = std::path::Path::new(data).join("journal/MANIFEST");
+    let mut bytes = std::fs::read(&manifest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&manifest, bytes).unwrap();
+    cluster.restart(damaged);
+    let mut answer = (0, String::new());
+    eventually("the damaged member answers", || {
+        answer = cluster.get(damaged, "/readyz");
+        answer.0 == 503
+    });
+    assert!(answer.1.contains("MANIFEST"), "{}", answer.1);
+    assert_eq!(cluster.get(damaged, "/livez").0, 200);
+    assert_eq!(cluster.get(damaged, "/metrics").0, 200);
+    let refused = cluster.get(damaged, "/v1/agents");
+    assert_eq!(refused.0, 503, "{}", refused.1);
+    assert!(refused.1.contains("MANIFEST"), "{}", refused.1);
+    // The others go on, and one of them is left that may fail.
+    let url = format!("tcp://{}", cluster.address(leader, "native"));
+    let line = format!("append acme/demo/log done --url {url}");
+    cluster.place.run(&line).expect(0);
 }
