@@ -110,9 +110,9 @@ impl Node {
 
 /// Gives out an id that no member has or had.
 async fn new_id(group: &Group, now_ms: u64) -> Result<u64, ChangeError> {
-    let founders = founders(&group.log.journal);
     let (membership, _) = group.membership();
     let members = membership.nodes().map(|(id, _)| *id);
+    let founders = founders(&group.log.journal);
     let highest = members.chain(founders).max().unwrap_or_default();
     let deadline = Instant::now() + MEMBER_MAX;
     while Instant::now() < deadline {
@@ -140,6 +140,14 @@ async fn new_id(group: &Group, now_ms: u64) -> Result<u64, ChangeError> {
         }
     }
     Err(ChangeError::NoQuorum)
+}
+
+/// Returns the highest id that a member has or had in a journal that no consensus uses; 0 if there
+/// was none.
+pub(crate) fn highest_id(journal: &Journal) -> u64 {
+    let ids = journal.stream(ShardId(0), IDS_STREAM);
+    let given = ids.map_or(0, |ids| ids.next);
+    founders(journal).into_iter().fold(given, u64::max)
 }
 
 /// Returns the ids of the first members.

@@ -22,7 +22,9 @@ mod wait;
 
 pub use admit::IDS_STREAM;
 pub use group::{ChangeError, PeerStatus, ShardStatus};
-pub use init::{InitError, InitState, init, init_state, members_on_disk};
+pub use init::{
+    InitError, InitState, LeaveError, founder_id, init, init_state, leave, members_on_disk,
+};
 pub use link::{
     CALL_SIZE_MAX, CallError, Dialer, HandshakeError, Image, JoinError, Joined, Key, KeyError,
     Refusal, Services, join,

@@ -20,7 +20,7 @@ pub use self::log::LogError;
 pub(crate) use self::log::ShardLog;
 pub(crate) use self::machine::{Machine, Raft, SnapshotData};
 pub(crate) use self::members::{
-    decode_membership, encode_membership, first_members, get_addresses, put_addresses,
+    decode_membership, encode_membership, get_addresses, members_block, put_addresses,
 };
 pub(crate) use self::store::{Store, save_vote};
 pub(crate) use self::types::{

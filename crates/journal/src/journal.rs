@@ -139,12 +139,14 @@ impl Journal {
         self.shared.segments.lock().first_own
     }
 
-    /// Returns the leader epoch of a shard: the journal's life, or for a [view](Journal::in_reigns)
-    /// the term of the shard's reign. It increases with every change of the leader, on all nodes.
+    /// Returns the leader epoch of a shard: the term of the shard's reign for a
+    /// [view](Journal::in_reigns), otherwise the journal's life plus the term of the shard's last
+    /// block, which is 0 if the node was never in a cluster. It increases with every change of the
+    /// leader, on all nodes, and when a node begins or leaves a cluster.
     pub fn leader_epoch(&self, shard: ShardId) -> u64 {
         match &self.bounds {
             Some(bounds) => bounds.reigns[usize::from(shard.0)].1,
-            None => self.life(),
+            None => self.life() + self.last_taken(shard).term,
         }
     }
 

@@ -46,7 +46,7 @@ use config::{Config, Loaded};
 use platform::{Disk, Lock, LockError, RealDisk, check_owner};
 
 pub use backup::Backup;
-pub use cluster::{Initialized, KEY_FILE, init as init_cluster};
+pub use cluster::{Departure, Initialized, KEY_FILE, init as init_cluster, leave as leave_cluster};
 use console::{Exit, Failure, SignalAction, Signals};
 pub use descriptors::{
     granted as descriptors_granted, is_asked_for as are_connections_asked_for,
@@ -139,7 +139,7 @@ pub fn run(
                 let message = "a cluster does not apply limits yet: --compat-limiter";
                 return Err(Failure::new(Exit::Usage, message).hint("use a node that is alone"));
             }
-            check_member(config)?;
+            check_member(config, member)?;
             let opened = check_journal(config, member);
             match opened.and_then(|()| journal::open_member(config, &ports)) {
                 Ok(opened) => opened,
@@ -153,7 +153,8 @@ pub fn run(
             }
         }
     };
-    if member.is_none() && ::cluster::init_state(&journal) != InitState::NotBegun {
+    let is_begun = |state| state != InitState::NotBegun;
+    if member.is_none() && ::cluster::init_state(&journal).map_or(true, is_begun) {
         let dir = config.data.dir.display();
         let message = format!("`telpher cluster init` was interrupted in {dir}");
         return Err(Failure::new(Exit::Failed, message)
@@ -219,7 +220,7 @@ pub fn run(
                     sync_times,
                     dependencies: &dependencies,
                     reload: &reload,
-                    announce: &announce,
+                    announcement: cluster::Announcement::new(&announce),
                     gate: gate.clone(),
                 };
                 cluster::run(start, &mut signals).await?
@@ -251,8 +252,15 @@ fn check_journal(config: &Config, member: &cluster::Identity) -> Result<(), Fail
     Ok(())
 }
 
-/// Refuses a member whose configuration asks for what a cluster does not serve.
-fn check_member(config: &Config) -> Result<(), Failure> {
+/// Refuses a member that is leaving its cluster, or whose configuration asks for what a cluster does
+/// not serve.
+fn check_member(config: &Config, member: &cluster::Identity) -> Result<(), Failure> {
+    if member.is_leaving {
+        let dir = config.data.dir.display();
+        let message = format!("`telpher cluster leave` was interrupted in {dir}");
+        return Err(Failure::new(Exit::Failed, message)
+            .hint(format!("complete it: telpher cluster leave --data {dir}")));
+    }
     if config.journal.accept_loss {
         let message = "a member does not accept losses: `journal.accept_loss` is set";
         return Err(Failure::new(Exit::Usage, message)

@@ -273,7 +273,7 @@ fn malformed() -> io::Error {
 mod tests {
     use super::*;
     use crate::member::{Addresses, Member};
-    use crate::raft::first_members;
+    use crate::raft::members_block;
 
     fn request() -> AppendRequest {
         let member = |id| Member {
@@ -283,7 +283,7 @@ mod tests {
                 ..Addresses::default()
             },
         };
-        let first = first_members(Default::default(), 0, &[member(1), member(2)], 5);
+        let first = members_block(Default::default(), 0, &[member(1), member(2)], 5, 0);
         let members = first.unwrap().as_members().unwrap();
         let (_, membership) = decode_membership(members).unwrap();
         let block = Block {

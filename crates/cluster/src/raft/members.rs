@@ -67,26 +67,31 @@ pub(crate) fn decode_membership(mut bytes: Bytes) -> io::Result<(LogId, Membersh
     Ok((log_id(term, index), membership))
 }
 
-/// Returns a block with the first members of a shard, which are its voters. It comes after `last`,
-/// the shard's last block, and has this term. `None` if there are none, or if their addresses take
-/// too much room.
-pub(crate) fn first_members(
+/// Returns a block with the members of a shard, which are its voters. It comes after `last`, the
+/// shard's last block, has this term, and is the record at `offset` of the shard's memberships. No
+/// members end the shard's part in a cluster. `None` if their addresses take too much room.
+pub(crate) fn members_block(
     last: ShardEnd,
     term: u64,
     members: &[Member],
     time_ms: u64,
+    offset: u64,
 ) -> Option<DecidedBlock> {
     let voters: BTreeSet<_> = members.iter().map(|member| member.id).collect();
     let nodes = members
         .iter()
         .map(|member| (member.id, member.addresses.clone()));
     let nodes: BTreeMap<_, _> = nodes.collect();
-    let membership = Membership::new(vec![voters], nodes).ok()?;
+    let configurations = match voters.is_empty() {
+        true => Vec::new(),
+        false => vec![voters],
+    };
+    let membership = Membership::new(configurations, nodes).ok()?;
     let mut bytes = Vec::new();
     encode_membership(log_id(term, last.index.0), &membership, &mut bytes);
-    let is_possible = !members.is_empty() && bytes.len() <= journal::MEMBERS_SIZE_MAX;
     let index = Index(last.index.0 + 1);
-    is_possible.then(|| DecidedBlock::members(term, index, time_ms, 0, &bytes))
+    let block = || DecidedBlock::members(term, index, time_ms, offset, &bytes);
+    (bytes.len() <= journal::MEMBERS_SIZE_MAX).then(block)
 }
 
 /// Appends the name and the addresses of a member.

@@ -37,7 +37,7 @@ fn founding_block(count: u64) -> journal::DecidedBlock {
         },
     };
     let members: Vec<_> = (1..=count).map(member).collect();
-    first_members(ShardEnd::default(), 0, &members, 5).unwrap()
+    members_block(ShardEnd::default(), 0, &members, 5, 0).unwrap()
 }
 
 /// Applies entries that are in the log.

@@ -9,6 +9,8 @@ use console::{Exit, Failure};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
+use crate::journal::DIRECTORY;
+
 /// File of the key in the data directory.
 pub const KEY_FILE: &str = "cluster.key";
 
@@ -25,6 +27,9 @@ pub(crate) struct Identity {
     cluster: String,
     /// The id of this node.
     pub(crate) id: u64,
+    /// True while the node leaves the cluster.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_leaving: bool,
 }
 
 impl Identity {
@@ -32,6 +37,7 @@ impl Identity {
         Identity {
             cluster: format!("{cluster:016x}"),
             id,
+            is_leaving: false,
         }
     }
 
@@ -47,8 +53,39 @@ impl Identity {
     }
 }
 
+/// Makes a data directory that of a node alone: removes the key of its cluster, and then its identity.
+pub(super) fn remove(data: &Path) -> Result<(), Failure> {
+    for name in [KEY_FILE, FILE] {
+        let path = data.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let message = format!("cannot remove {}: {error}", path.display());
+                return Err(Failure::new(Exit::Failed, message));
+            }
+            _ => {}
+        }
+    }
+    let synced = std::fs::File::open(data).and_then(|it| it.sync_all());
+    synced.map_err(|error| {
+        let message = format!("cannot sync {}: {error}", data.display());
+        Failure::new(Exit::Failed, message)
+    })
+}
+
+/// Puts the identity, which was written into a journal that became that of the node by one rename, at
+/// its place in the data directory. Without one there, nothing changes.
+fn adopt(data: &Path, journal: &Path) -> Result<(), Failure> {
+    match std::fs::rename(journal.join(FILE), data.join(FILE)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(unreadable(&journal.join(FILE), error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the identity of a data directory; `None` if it is not a member's.
 pub(crate) fn identity(data: &Path) -> Result<Option<Identity>, Failure> {
+    adopt(data, &data.join(DIRECTORY))?;
     let path = data.join(FILE);
     let text = match std::fs::read(&path) {
         Ok(text) => text,
@@ -192,6 +229,18 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn identity_of_an_interrupted_join_is_found_in_the_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = dir.path().join(DIRECTORY);
+        std::fs::create_dir(&journal).unwrap();
+        let written = Identity::new(0xC1, 3);
+        written.write(&journal).unwrap();
+        assert_eq!(identity(dir.path()).unwrap(), Some(written.clone()));
+        assert!(!journal.join(FILE).exists());
+        assert_eq!(identity(dir.path()).unwrap(), Some(written));
     }
 
     #[test]

@@ -14,9 +14,6 @@ use store::{Kind, Store};
 use super::identity::{Identity, addresses, identity, key_path, make_key, read_key};
 use crate::{journal, lock_data, parts, ports, workers};
 
-/// The id of the first member.
-const FIRST: u64 = 1;
-
 /// A cluster that was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Initialized {
@@ -55,12 +52,17 @@ pub fn init(loaded: &Loaded) -> Result<Initialized, Failure> {
     prepare(config, &ports)?;
     let runtime = workers::runtime().map_err(failed)?;
     let (opened, _) = journal::open_member(config, &ports)?;
-    let member = Member {
-        id: FIRST,
-        addresses: addresses.clone(),
+    let begun = cluster::members_on_disk(&opened).map_err(failed)?;
+    // An interrupted call has chosen the id already.
+    let id = match begun.first() {
+        Some(member) => member.id,
+        None => cluster::founder_id(&opened),
     };
-    if cluster::init_state(&opened) != InitState::Complete {
-        let members = [member];
+    if cluster::init_state(&opened).map_err(failed)? != InitState::Complete {
+        let members = [Member {
+            id,
+            addresses: addresses.clone(),
+        }];
         let begun = cluster::init(&opened, &members, ports.clock.unix_ms());
         runtime.block_on(begun).map_err(failed)?;
     }
@@ -71,10 +73,10 @@ pub fn init(loaded: &Loaded) -> Result<Initialized, Failure> {
     read_key(&key_file)?;
     let cluster = opened.id();
     // The identity is written last: without it, the next call completes this one.
-    Identity::new(cluster, FIRST).write(data)?;
+    Identity::new(cluster, id).write(data)?;
     Ok(Initialized {
         cluster,
-        id: FIRST,
+        id,
         key_file: std::path::absolute(&key_file).unwrap_or(key_file),
         link: addresses.link,
     })
@@ -83,7 +85,7 @@ pub fn init(loaded: &Loaded) -> Result<Initialized, Failure> {
 /// Checks that a cluster can serve what is stored, and files all of it.
 fn prepare(config: &Config, ports: &Ports) -> Result<(), Failure> {
     let (opened, _) = journal::open(config, ports)?;
-    if cluster::init_state(&opened) != InitState::NotBegun {
+    if cluster::init_state(&opened).map_err(failed)? != InitState::NotBegun {
         return Ok(());
     }
     check_holdings(config, ports, &opened)?;

@@ -60,10 +60,12 @@ pub(crate) fn join(config: &Config, contact: &str) -> Result<(), Failure> {
     if key_path != data.join(super::KEY_FILE) {
         keep_key(&key_path, data)?;
     }
-    // The identity is written last: a start that finds a journal without it begins anew.
+    // One rename makes the node a member: the next start finds the journal with the identity, or
+    // neither, and then it joins anew.
+    Identity::new(joined.cluster, joined.id).write(&unfinished)?;
     let renamed = std::fs::rename(&unfinished, data.join(DIRECTORY));
-    renamed.map_err(|error| failed(data, error))?;
-    Identity::new(joined.cluster, joined.id).write(data)?;
+    let synced = renamed.and_then(|()| std::fs::File::open(data)?.sync_all());
+    synced.map_err(|error| failed(data, error))?;
     tracing::info!(
         id = joined.id,
         received = %ByteSize::bytes(joined.bytes),

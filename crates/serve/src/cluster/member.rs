@@ -1,5 +1,6 @@
 //! Running a member: services while this node leads, a front while it does not.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ const POLL: Duration = Duration::from_millis(2);
 /// lease in which no other is elected.
 const QUORUM_MAX: Duration = Duration::from_millis(1500);
 
+/// Interval of looks for a leader.
+const LEADER_POLL: Duration = Duration::from_millis(20);
+
 /// Interval of looks at the answers of the quorum.
 const QUORUM_POLL: Duration = Duration::from_millis(100);
 
@@ -60,9 +64,30 @@ pub(crate) struct Start<'a> {
     pub(crate) dependencies: &'a dyn Fn(NodeJournal, Option<Member>) -> Dependencies,
     /// Returns what reloads the files of a node.
     pub(crate) reload: &'a dyn Fn(node::Node) -> Reload<'a>,
-    /// Called when clients are accepted for the first time.
-    pub(crate) announce: &'a dyn Fn(&listeners::Addresses) -> Result<(), Failure>,
+    pub(crate) announcement: Announcement<'a>,
     pub(crate) gate: Arc<TokenGate>,
+}
+
+/// Tells the addresses of a node when it serves clients for the first time.
+pub(crate) struct Announcement<'a> {
+    announce: &'a dyn Fn(&listeners::Addresses) -> Result<(), Failure>,
+    is_made: Cell<bool>,
+}
+
+impl<'a> Announcement<'a> {
+    pub(crate) fn new(
+        announce: &'a dyn Fn(&listeners::Addresses) -> Result<(), Failure>,
+    ) -> Announcement<'a> {
+        let is_made = Cell::new(false);
+        Announcement { announce, is_made }
+    }
+
+    fn make(&self, config: &Config) -> Result<(), Failure> {
+        match self.is_made.replace(true) {
+            true => Ok(()),
+            false => (self.announce)(&listeners::Addresses::of_member(config)),
+        }
+    }
 }
 
 /// The cause of the end of a leader's services.
@@ -128,17 +153,15 @@ async fn serve(
     signals: &mut Signals,
 ) -> Result<Option<Failure>, Failure> {
     let (config, journal) = (start.config, &start.journal);
-    let mut is_announced = false;
     let mut led = Vec::new();
     loop {
         let front = Front::start(start, &consensus.node).await?;
-        if !is_announced {
-            is_announced = true;
-            (start.announce)(&listeners::Addresses::of_member(config))?;
-        }
         let reigns = loop {
             tokio::select! {
                 reigns = next_reigns(start, consensus, &led) => break reigns,
+                () = another_leader(&consensus.node), if !start.announcement.is_made.get() => {
+                    start.announcement.make(config)?;
+                }
                 action = signals.next_or_hangup() => match action {
                     SignalAction::Reload => tracing::info!("files are reloaded when this node leads"),
                     SignalAction::End => return Ok(None),
@@ -210,6 +233,7 @@ async fn lead(
         }
     };
     *services.listeners.lock() = Some(running.addresses().clone());
+    start.announcement.make(config)?;
     running.spawn(revocation::enforce(start.gate.clone(), running.node()));
     let reload = (start.reload)(running.node());
     let ended = loop {
@@ -244,6 +268,13 @@ async fn lead(
         EndCause::Reign | EndCause::Journal(_) => running.crash().await,
     }
     Ok(ended)
+}
+
+/// Waits until another member leads, to which clients are passed.
+async fn another_leader(node: &Node) {
+    while node.leader().is_none_or(|leader| leader == node.id()) {
+        tokio::time::sleep(LEADER_POLL).await;
+    }
 }
 
 /// Waits until no quorum has answered this node for so long that another may lead. Its clients would

@@ -24,7 +24,8 @@ On three machines; every member needs the key of the first one:
                 --kafka-listen node-2:9092 --insecure
   telpher cluster status
 
-A new member gets no vote until it has caught up, and until the number of voters is odd with it.";
+A new member gets no vote until it has caught up, and until the number of voters is odd with it. The \
+last member can go on without a cluster: telpher cluster leave";
 
 /// Run several nodes that hold the same topics and streams
 #[derive(Debug, clap::Subcommand)]
@@ -34,8 +35,12 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// List the members and their state
     Status(StatusArgs),
+    /// Print the command that adds a member
+    Add(AddArgs),
     /// Remove a member for good
     Remove(RemoveArgs),
+    /// Make the stopped last member a node alone, with its data
+    Leave(LeaveArgs),
     /// Run a cluster on this machine, for experiments
     Dev(dev::Args),
 }
@@ -56,6 +61,21 @@ pub(crate) struct StatusArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct AddArgs {
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LeaveArgs {
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArgs {
     /// Id of the member; no other node will ever get it
     id: u64,
@@ -68,7 +88,9 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
     match command {
         Command::Init(args) => init(&args, environment),
         Command::Status(args) => status(&args, environment),
+        Command::Add(args) => add(&args, environment),
         Command::Remove(args) => remove(&args, environment),
+        Command::Leave(args) => leave(&args, environment),
         Command::Dev(args) => dev::run(&args, environment),
     }
 }
@@ -136,6 +158,50 @@ fn status_table(value: &Value) -> String {
         text(&value["cluster"]),
         table(head, &rows)
     )
+}
+
+/// Prints what to run on the machine of a new member. It joins by itself: no node is added from
+/// outside.
+fn add(args: &AddArgs, environment: &Environment) -> Result<(), Failure> {
+    let node = &args.node;
+    block_on(async {
+        let client = node.target.connect(environment).await?;
+        let value = ask(&client, node.format, "cluster", &()).await?;
+        let members = value["nodes"].as_array().into_iter().flatten();
+        let leader = members.clone().find(|it| it["id"] == value["leader"]);
+        let link = leader.or_else(|| value["nodes"].get(0));
+        let link = link.and_then(|it| it["link"].as_str()).unwrap_or_default();
+        let command = format!(
+            "telpher serve --data DIR --join {link} --cluster-key cluster.key \
+             --cluster-listen HOST:7402 --kafka-listen HOST:9092"
+        );
+        let json = json!({ "join": link, "command": command });
+        let text = format!(
+            "Copy the key of the cluster (`cluster.key` in the data directory of any member) to the \
+             new machine, and run there, with an empty directory and its own addresses:\n\n  \
+             {command}\n\n\
+             It gets a vote when it has caught up, and when the number of voters is odd with it: \
+             telpher cluster status\n"
+        );
+        output::print(node.format, &json, &text)
+    })
+}
+
+fn leave(args: &LeaveArgs, environment: &Environment) -> Result<(), Failure> {
+    let loaded = args.config.load(environment)?;
+    let left = serve::leave_cluster(&loaded)?;
+    let data = loaded.config.data.dir.display();
+    let json = json!({
+        "cluster": format!("{:016x}", left.cluster),
+        "id": left.id,
+        "data": data.to_string(),
+    });
+    let text = format!(
+        "this node has left the cluster {:016x} and keeps its data\n\n\
+         Start it alone:\n  telpher serve --data {data}\n",
+        left.cluster
+    );
+    output::print(args.format, &json, &text)
 }
 
 fn remove(args: &RemoveArgs, environment: &Environment) -> Result<(), Failure> {

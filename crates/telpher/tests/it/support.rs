@@ -123,8 +123,14 @@ impl Place {
         self.serve_through(executable, native, flags)
     }
 
+    /// Starts a member of a cluster, which needs fixed ports in `flags`, and waits until it is ready.
+    pub(crate) fn serve_member(&self, native: &str, flags: &str) -> Node {
+        let line = format!("serve --json --native-listen {native} {SMALL} {flags}");
+        self.serve_line(Command::new(env!("CARGO_BIN_EXE_telpher")), &line)
+    }
+
     /// Starts a node by a command that gets the words of the command line.
-    pub(crate) fn serve_through(&self, mut command: Command, native: &str, flags: &str) -> Node {
+    pub(crate) fn serve_through(&self, command: Command, native: &str, flags: &str) -> Node {
         let slim = match flags.contains("--slim-listen") {
             true => "",
             false => "--slim-listen 127.0.0.1:0",
@@ -133,6 +139,10 @@ impl Place {
             "serve --json --native-listen {native} --http-listen 127.0.0.1:0 \
              --kafka-listen 127.0.0.1:0 {slim} {SMALL} {flags}"
         );
+        self.serve_line(command, &line)
+    }
+
+    fn serve_line(&self, mut command: Command, line: &str) -> Node {
         command
             .args(line.split_whitespace())
             .current_dir(self.dir.path())
