@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub use file::{FILE_NAME, TokensError};
 pub use index::Index;
-pub use secret::{ENTROPY_SIZE, Secret};
+pub use secret::{ENTROPY_SIZE, Secret, entropy_of};
 pub use store::{AddError, ChangeError, TokenStore};
 
 use crate::Pattern;
@@ -79,6 +79,11 @@ impl Token {
             fingerprint,
         };
         (secret, token)
+    }
+
+    /// Returns whether this is the token's secret text.
+    pub fn has_secret(&self, text: &str) -> bool {
+        self.fingerprint.matches(text)
     }
 
     /// Returns whether the bearer may use every name: by `*/*/*`, or because an earlier version

@@ -23,6 +23,8 @@ mod listeners;
 mod logs;
 mod mailboxes;
 mod memory;
+mod memory_limit;
+mod notify;
 mod parts;
 mod ports;
 mod readers;
@@ -112,6 +114,7 @@ pub fn run(
         None => None,
     };
     let (mut config, grant) = descriptors::fit(loaded);
+    memory_limit::fit(&mut config, loaded);
     if let Some(limiter) = &limiter {
         limiter.add_limit(&mut config.limits)?;
     }
@@ -177,7 +180,11 @@ pub fn run(
         loaded,
         read,
     };
-    let announce = |addresses: &Addresses| ready::announce(addresses, config, audience);
+    let announce = |addresses: &Addresses| {
+        ready::announce(addresses, config, audience)?;
+        notify::ready();
+        Ok(())
+    };
     let runtime = workers::runtime().map_err(threads_failure)?;
     let served = runtime.block_on(async {
         let mut signals = ends_with.signals()?.and_hangup()?;

@@ -12,6 +12,7 @@ use node::Node;
 
 use super::gate::TokenGate;
 use super::limiter::CompatLimiter;
+use super::notify;
 
 /// The parts of a node that a reload updates.
 pub(super) struct Reload<'a> {
@@ -27,6 +28,12 @@ pub(super) struct Reload<'a> {
 impl Reload<'_> {
     /// Reloads everything and logs the outcome.
     pub(super) fn run(&self) {
+        notify::reloading();
+        self.read_again();
+        notify::ready();
+    }
+
+    fn read_again(&self) {
         tracing::info!("SIGHUP: reloading certificates, tokens and limits");
         self.gate.reload();
         if let Some(identity) = &self.identity {

@@ -23,7 +23,9 @@ use super::listeners::{Addresses, BoundListeners, OpenListeners, Protocols};
 use super::readers::Readers;
 use super::system::SystemAgent;
 use super::workers::{Native, Slim, Workers};
-use super::{archive, backup, clock, kafka, parts, shared_quotas, slim, streams, views, watch};
+use super::{
+    archive, backup, clock, kafka, notify, parts, shared_quotas, slim, streams, views, watch,
+};
 use crate::failures::tls_failure;
 
 /// A node that serves until it is dropped or shut down.
@@ -224,6 +226,7 @@ impl Running {
             ..
         } = self;
         end_process_after(config.shutdown.limit);
+        notify::stopping();
         // A SLIM application reconnects at once when its connection ends, so no listener may accept
         // it.
         slim.close().await;

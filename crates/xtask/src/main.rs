@@ -21,6 +21,7 @@ mod mutants;
 mod openapi;
 mod oracle;
 mod outside;
+mod package;
 mod peers;
 mod setup;
 mod sim;
@@ -38,7 +39,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 20] = [
+const TASKS: [Task; 21] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; CI runs this task",
@@ -113,6 +114,11 @@ const TASKS: [Task; 20] = [
         name: "compat",
         about: "run third-party clients against a node: all, or the named families (kafka, slim) and clients",
         run: compat::run,
+    },
+    Task {
+        name: "package",
+        about: "build and try what a node is installed from: deb, container, kubernetes; --profile NAME",
+        run: package::run,
     },
     Task {
         name: "cluster",

@@ -18,7 +18,7 @@ struct RequiredProgram {
 
 /// Programs that building and testing use. The `x` script checks for `cc` too, before xtask is
 /// built.
-const NEEDS: [RequiredProgram; 9] = [
+const NEEDS: [RequiredProgram; 10] = [
     RequiredProgram {
         program: "cc",
         package: "build-essential",
@@ -53,6 +53,11 @@ const NEEDS: [RequiredProgram; 9] = [
         program: "psql",
         package: "postgresql-client",
         reason: "tests of the archive query that server",
+    },
+    RequiredProgram {
+        program: "systemd-analyze",
+        package: "systemd",
+        reason: "tests of the packaging verify the service",
     },
     RequiredProgram {
         program: "redis-server",

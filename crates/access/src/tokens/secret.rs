@@ -7,6 +7,9 @@ use ring::{digest, hmac};
 /// The prefix of every token, by which people and secret scanners recognise one.
 const PREFIX: &str = "tlp_";
 
+/// The digits of base 64 with the URL-safe alphabet (RFC 4648, section 5).
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 const SECRET_SIZE: usize = 32;
 const SALT_SIZE: usize = 16;
 const HASH_SIZE: usize = 32;
@@ -78,6 +81,26 @@ pub(super) fn is_token(text: &str) -> bool {
     text.len() == TEXT_SIZE && text.starts_with(PREFIX)
 }
 
+/// Returns the random bytes that a token's text encodes; `None` if the text is not one that a token
+/// can have.
+pub fn entropy_of(text: &str) -> Option<[u8; ENTROPY_SIZE]> {
+    let digits = text.strip_prefix(PREFIX).filter(|_| is_token(text))?;
+    let mut bytes = Vec::with_capacity(ENTROPY_SIZE);
+    let mut group = (0u32, 0);
+    for digit in digits.bytes() {
+        let value = ALPHABET.iter().position(|it| *it == digit)?;
+        group = (group.0 << 6 | value as u32, group.1 + 6);
+        if group.1 >= 8 {
+            group.1 -= 8;
+            bytes.push((group.0 >> group.1) as u8);
+            group.0 &= (1 << group.1) - 1;
+        }
+    }
+    // The bits after the last byte must be 0: a secret has one text.
+    let entropy = bytes.try_into().ok();
+    entropy.filter(|_| group.0 == 0)
+}
+
 /// A new secret and its fingerprint.
 pub(super) fn generate(entropy: &[u8; ENTROPY_SIZE]) -> (Secret, Fingerprint) {
     let text = format!("{PREFIX}{}", base64_url(entropy));
@@ -125,7 +148,6 @@ impl Fields {
 
 /// Base 64 with the URL-safe alphabet and no padding (RFC 4648, section 5).
 fn base64_url(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let mut group = [0; 3];
@@ -172,6 +194,27 @@ mod tests {
             assert_eq!(base64_url(bytes.as_bytes()), text);
         }
         assert_eq!(base64_url(&[0xfb, 0xff, 0xfe]), "-__-");
+    }
+
+    #[test]
+    fn a_text_gives_its_random_bytes_back() {
+        for entropy in [[0; ENTROPY_SIZE], [7; ENTROPY_SIZE], [0xff; ENTROPY_SIZE]] {
+            let (secret, _) = generate(&entropy);
+            assert_eq!(entropy_of(secret.reveal()), Some(entropy));
+        }
+        let (secret, _) = generate(&[0; ENTROPY_SIZE]);
+        let text = secret.reveal();
+        for wrong in [
+            "",
+            "tlp_",
+            &text[..46],
+            &format!("{text}A"),
+            &text.replace("tlp_", "tlp-"),
+            &format!("{}+", &text[..46]),
+            &format!("{}B", &text[..46]),
+        ] {
+            assert_eq!(entropy_of(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! `telpher token`: manages bearer tokens and the names that they may use.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use access::Pattern;
-use access::tokens::{AddError, ChangeError, ENTROPY_SIZE, Role, Token, TokenStore};
+use access::tokens::{AddError, ChangeError, ENTROPY_SIZE, Role, Token, TokenStore, entropy_of};
 use console::output::{self, Format};
 use console::{Environment, Exit, Failure, utc};
 use platform::{LockError, RealDisk};
@@ -21,6 +22,8 @@ Examples:
   TELPHER_TOKEN=$(telpher token add ci)          store the secret in a shell variable
   telpher token bind builder --for acme/search/crawler --for 'acme/test/*'
                                                  change the names of a token; its secret stays
+  telpher token secret > FILE; telpher token add ci --secret-file FILE
+                                                 a secret that a program hands out
   telpher token list --json
   telpher token revoke builder
 
@@ -48,11 +51,16 @@ pub(crate) enum Command {
         /// Names that the bearer may use, `*` for any part; may be repeated
         #[arg(long = "for", value_name = "PATTERN")]
         names: Vec<Pattern>,
+        /// File with the secret, from `telpher token secret`; the same token again changes nothing
+        #[arg(long, value_name = "FILE")]
+        secret_file: Option<PathBuf>,
         #[command(flatten)]
         data: DataArgs,
         #[command(flatten)]
         format: Format,
     },
+    /// Print a new secret for `add --secret-file`; nothing is stored
+    Secret,
     /// Bind a token to other names; its secret stays valid
     Bind {
         /// Name of the token
@@ -106,15 +114,20 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
             name,
             role,
             names,
+            secret_file,
             data,
             format,
-        } => add(
-            &mut open(&data, environment)?,
-            &name,
-            role.into(),
-            &names,
-            format,
-        ),
+        } => {
+            let mut store = open(&data, environment)?;
+            match secret_file {
+                None => add(&mut store, &name, role.into(), &names, format),
+                Some(file) => import(&mut store, &name, role.into(), &names, &file, format),
+            }
+        }
+        Command::Secret => {
+            let (secret, _) = Token::generate("", Role::Agent, None, 0, &entropy()?);
+            output::print_text(&format!("{}\n", secret.reveal()))
+        }
         Command::Bind {
             name,
             names,
@@ -140,13 +153,9 @@ fn add(
     names: &[Pattern],
     format: Format,
 ) -> Result<(), Failure> {
-    let mut entropy = [0; ENTROPY_SIZE];
-    SystemRandom::new()
-        .fill(&mut entropy)
-        .map_err(|_| Failure::new(Exit::Failed, "the system has no random bytes"))?;
     let now_s = utc::now_s();
     let secret = store
-        .add(name, role, names, now_s, &entropy)
+        .add(name, role, names, now_s, &entropy()?)
         .map_err(add_failure)?;
     let names = texts(name, Some(names));
     if !format.json {
@@ -166,6 +175,55 @@ fn add(
         "token": secret.reveal(),
     });
     output::print(format, &value, &format!("{}\n", secret.reveal()))
+}
+
+/// Returns random bytes for a secret.
+fn entropy() -> Result<[u8; ENTROPY_SIZE], Failure> {
+    let mut entropy = [0; ENTROPY_SIZE];
+    let filled = SystemRandom::new().fill(&mut entropy);
+    filled.map_err(|_| Failure::new(Exit::Failed, "the system has no random bytes"))?;
+    Ok(entropy)
+}
+
+/// Adds a token whose secret is in a file, unless the same token exists: for a machine that is set up
+/// by a program.
+fn import(
+    store: &mut TokenStore,
+    name: &str,
+    role: Role,
+    names: &[Pattern],
+    file: &Path,
+    format: Format,
+) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        let message = format!("cannot read {}: {error}", file.display());
+        Failure::new(Exit::Failed, message)
+    })?;
+    let text = text.trim();
+    let entropy = entropy_of(text).ok_or_else(|| {
+        let message = format!("{} does not hold a token's secret", file.display());
+        Failure::new(Exit::Usage, message).hint("make one: telpher token secret > FILE")
+    })?;
+    let is_same = |it: &Token| {
+        let has_names = it.names.as_deref() == Some(names);
+        it.name == name && it.role == role && has_names && it.has_secret(text)
+    };
+    let is_added = !store.list().iter().any(is_same);
+    if is_added {
+        let added = store.add(name, role, names, utc::now_s(), &entropy);
+        added.map_err(add_failure)?;
+    }
+    let value = json!({
+        "name": name,
+        "role": role.as_str(),
+        "for": texts(name, Some(names)),
+        "added": is_added,
+    });
+    let text = match is_added {
+        true => format!("token `{name}` ({role}) added\n"),
+        false => format!("token `{name}` ({role}) exists already\n"),
+    };
+    output::print(format, &value, &text)
 }
 
 fn bind(

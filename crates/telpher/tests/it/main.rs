@@ -39,6 +39,7 @@ mod mailboxes_and_streams;
 mod metadata;
 mod metrics;
 mod native;
+mod packaging;
 mod protocol;
 mod quota_commands;
 mod quotas;

@@ -47,6 +47,31 @@ fn a_token_is_added_listed_and_revoked() {
 }
 
 #[test]
+fn a_token_with_a_given_secret_is_added_once() {
+    let place = Place::new();
+    let secret = place.run("token secret").expect(0).stdout.clone();
+    assert!(!place.path("telpher-data").exists(), "nothing is stored");
+    place.write("secret", &secret);
+    let line = "token add ops --role admin --secret-file secret --json";
+    assert_eq!(place.run(line).expect(0).json()["added"], true);
+    assert_eq!(place.run(line).expect(0).json()["added"], false);
+    let listed = place.run("token list --json").expect(0).json();
+    assert_eq!(listed["tokens"].as_array().unwrap().len(), 1);
+    let node = place.serve("");
+    assert_eq!(node.get("/v1/agents", None).0, 401);
+    assert_eq!(node.get("/v1/agents", Some(secret.trim())).0, 200);
+    place
+        .run("token add ops --secret-file secret")
+        .expect(1)
+        .shows_error("a token `ops` already", "revoke");
+    place.write("secret", "tlp_short");
+    place
+        .run("token add ci --secret-file secret")
+        .expect(2)
+        .shows_error("does not hold a token's secret", "telpher token secret");
+}
+
+#[test]
 fn a_failed_token_command_has_a_hint() {
     let place = Place::new();
     place.run("token add builder").expect(0);
