@@ -25,10 +25,11 @@ pub(super) fn start(options: &Options, no_color: bool) -> Result<(), Failure> {
         .as_str()
         .parse()
         .map_err(|error| Failure::new(Exit::Usage, format!("`log.level`: {error}")))?;
-    // It tells every step of the consensus; a level for it in the option takes precedence.
+    // It warns of each attempt to reach a member that does not answer, hundreds of times per second. A
+    // level for it in the option takes precedence.
     let levels = match options.level.as_str().contains(CONSENSUS) {
         true => levels,
-        false => levels.with_target(CONSENSUS, Level::WARN),
+        false => levels.with_target(CONSENSUS, Level::ERROR),
     };
     let lines = match options.format {
         Format::Text => {

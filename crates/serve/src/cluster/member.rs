@@ -1,10 +1,11 @@
 //! Running a member: services while this node leads, a front while it does not.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::journal::{Health, Journal, Reign, SyncTimes};
+use ::journal::{Health, Journal, Reign, ShardId, SyncTimes};
 use cluster::{Addresses, Node};
 use config::Config;
 use console::{Exit, Failure, SignalAction, Signals};
@@ -140,9 +141,11 @@ pub(crate) async fn run(
         services.segment_size,
     );
     let purging = tokio::spawn(purging);
+    let logging = tokio::spawn(log_members(consensus.node.clone()));
     let ended = serve(&start, &consensus, &services, signals).await;
     telling.abort();
     purging.abort();
+    logging.abort();
     ended
 }
 
@@ -179,14 +182,17 @@ async fn serve(
     }
 }
 
-/// Waits until this node leads all shards, in other reigns than those in which it did before: services
-/// that are opened now must see all that the earlier ones have decided.
+/// Waits until this node leads all shards and a quorum answers it, in other reigns than those in which
+/// it did before: services that are opened now must see all that the earlier ones have decided.
 async fn next_reigns(
     start: &Start<'_>,
     consensus: &Consensus,
     led: &[(Reign, u64)],
 ) -> Vec<(Reign, u64)> {
     consensus.node.renew(led).await;
+    while !has_quorum(&consensus.node) {
+        tokio::time::sleep(QUORUM_POLL).await;
+    }
     loop {
         let reigns = consensus.all_reigns(start.journal.shard_count()).await;
         if reigns.iter().zip(led).all(|(new, old)| new != old) {
@@ -280,8 +286,36 @@ async fn another_leader(node: &Node) {
 /// Waits until no quorum has answered this node for so long that another may lead. Its clients would
 /// wait for answers that cannot come.
 async fn loss_of_quorum(node: &Node) {
-    while node.quorum_age().is_none_or(|age| age < QUORUM_MAX) {
+    while has_quorum(node) {
         tokio::time::sleep(QUORUM_POLL).await;
+    }
+}
+
+/// Returns false if this node leads a shard and no quorum answers it any more.
+fn has_quorum(node: &Node) -> bool {
+    node.quorum_age().is_none_or(|age| age < QUORUM_MAX)
+}
+
+/// Logs which voters fall behind, and which catch up, while this node leads.
+async fn log_members(node: Arc<Node>) {
+    let mut behind = BTreeSet::new();
+    loop {
+        tokio::time::sleep(HEALTH).await;
+        let status = node.status(ShardId(0));
+        if !status.is_leader {
+            behind.clear();
+            continue;
+        }
+        let in_sync = status.in_sync(node.id());
+        let voters = status.voters.iter().copied();
+        let now: BTreeSet<u64> = voters.filter(|id| !in_sync.contains(id)).collect();
+        for id in now.difference(&behind) {
+            tracing::warn!(id, "a member does not answer or is behind");
+        }
+        for id in behind.difference(&now) {
+            tracing::info!(id, "a member has caught up");
+        }
+        behind = now;
     }
 }
 

@@ -33,7 +33,10 @@ pub(super) fn check() -> Result<()> {
     step::run("validate the manifests", &mut validate(&manifest), LIMIT)?;
     let text = std::fs::read_to_string(&manifest)?;
     let wrong = fresh("kubernetes")?.join("wrong.yaml");
-    std::fs::write(&wrong, text.replace("readOnlyRootFilesystem", "readOnlyRoot"))?;
+    std::fs::write(
+        &wrong,
+        text.replace("readOnlyRootFilesystem", "readOnlyRoot"),
+    )?;
     let refused = validate(&wrong).output()?;
     anyhow::ensure!(!refused.status.success(), "a wrong manifest is accepted");
     Ok(())

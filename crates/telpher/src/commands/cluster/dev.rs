@@ -180,7 +180,8 @@ fn members(status: &Value) -> impl Iterator<Item = &Value> {
     status["nodes"].as_array().into_iter().flatten()
 }
 
-/// Starts a node that writes its log into its data directory.
+/// Starts a node that writes its log into its data directory. It ends with this process, however that
+/// ends: its standard input is a pipe that closes then.
 fn spawn(program: &Path, arguments: Vec<String>, data: &Path) -> Result<Child, Failure> {
     std::fs::create_dir_all(data).map_err(failed)?;
     let log = std::fs::OpenOptions::new()
@@ -191,7 +192,8 @@ fn spawn(program: &Path, arguments: Vec<String>, data: &Path) -> Result<Child, F
     let output = log.try_clone().map_err(failed)?;
     Command::new(program)
         .args(arguments)
-        .stdin(Stdio::null())
+        .arg("--end-with-stdin")
+        .stdin(Stdio::piped())
         .stdout(output)
         .stderr(log)
         .spawn()
