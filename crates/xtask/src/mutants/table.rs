@@ -1,38 +1,20 @@
 //! Table of the mutants and the proofs that must catch them.
 
+mod cluster;
 mod conversations;
 mod journal;
+mod mutant;
 
-/// A crate with mutants.
-pub(super) struct Subject {
-    /// Directory of the crate below `crates`.
-    pub(super) folder: &'static str,
-    /// Arguments of `cargo test` that select its proofs.
-    pub(super) proofs: &'static [&'static str],
-}
-
-/// A mutant.
-pub(super) struct Mutant {
-    pub(super) name: &'static str,
-    pub(super) subject: &'static Subject,
-    /// Harm that the bug would cause.
-    pub(super) harm: &'static str,
-    pub(super) edits: &'static [Edit],
-    /// Full name of the test that must fail.
-    pub(super) proof: &'static str,
-}
-
-/// A replacement in a source file, whose text must occur there exactly once.
-pub(super) struct Edit {
-    /// Path below the crate's `src`.
-    pub(super) file: &'static str,
-    pub(super) text: &'static str,
-    pub(super) replacement: &'static str,
-}
+pub(super) use self::mutant::{Edit, Mutant, Subject};
 
 /// Returns all mutants; those of one crate are adjacent.
 pub(super) fn all() -> impl Iterator<Item = &'static Mutant> {
-    journal::MUTANTS.iter().chain(&conversations::MUTANTS)
+    let crates: [&[Mutant]; 3] = [
+        &journal::MUTANTS,
+        &conversations::MUTANTS,
+        &cluster::MUTANTS,
+    ];
+    crates.into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Mutants of conversations, webhooks and the directory of streams.
 
-use super::{Edit, Mutant, Subject};
+use super::mutant::{Edit, Mutant, Subject};
 
 static CONVERSATIONS: Subject = Subject {
     folder: "conversation-service",

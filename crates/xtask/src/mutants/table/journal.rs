@@ -1,6 +1,6 @@
 //! Mutants of the journal.
 
-use super::{Edit, Mutant, Subject};
+use super::mutant::{Edit, Mutant, Subject};
 
 static JOURNAL: Subject = Subject {
     folder: "journal",
