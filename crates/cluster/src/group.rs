@@ -65,6 +65,8 @@ pub struct ShardStatus {
     pub is_leader: bool,
     /// The newest term that the node knows.
     pub term: u64,
+    /// Elections since the start of this node: each increments the term.
+    pub elections: u64,
     /// The leader of that term, if the node knows it.
     pub leader: Option<u64>,
     /// The voters, by id.
@@ -113,6 +115,8 @@ pub(crate) struct Group {
     pub(crate) bell: Arc<tokio::sync::Notify>,
     /// Held while members change, and while a reign begins.
     pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
+    /// The term that was on disk at the start.
+    first_term: u64,
     progress: Mutex<Progress>,
 }
 
@@ -141,7 +145,9 @@ impl Group {
         reigns: watch::Receiver<Option<(Reign, u64)>>,
         gate: Arc<tokio::sync::Mutex<()>>,
     ) -> Group {
+        let (vote, _) = log.on_disk();
         Group {
+            first_term: vote.map_or(0, |vote| vote.leader_id.term),
             raft,
             log,
             reigns,
@@ -254,6 +260,7 @@ impl Group {
         ShardStatus {
             is_leader,
             term,
+            elections: term.saturating_sub(self.first_term),
             leader,
             voters,
             learners,

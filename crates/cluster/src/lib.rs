@@ -7,6 +7,7 @@
 //! The crate knows blocks and no records: neither engines nor protocols of clients.
 
 mod admit;
+mod clock;
 #[doc(hidden)]
 pub mod fuzzing;
 mod group;
@@ -17,17 +18,19 @@ mod node;
 mod proposer;
 mod raft;
 mod reign;
+mod report;
 mod tend;
 mod wait;
 
 pub use admit::IDS_STREAM;
+pub use clock::ClockStatus;
 pub use group::{ChangeError, PeerStatus, ShardStatus};
 pub use init::{
     InitError, InitState, LeaveError, founder_id, init, init_state, leave, members_on_disk,
 };
 pub use link::{
     CALL_SIZE_MAX, CallError, Dialer, HandshakeError, Image, JoinError, Joined, Key, KeyError,
-    Refusal, Services, join,
+    Outdated, OutdatedError, Refusal, ReportFile, Services, join,
 };
 pub use member::{AddressError, Addresses, Member};
 pub use node::{Acceptor, Node, Settings, StartError};

@@ -6,8 +6,11 @@
 //! Either side sends requests on them; an answer finds its caller by its id.
 //!
 //! A connection begins with a [handshake](hello) in which each side proves that it knows the
-//! cluster's key, and names the node that it means. Everything after that is [frames](frame).
+//! cluster's key, and names the node that it means. Members then show each other what they have
+//! recorded of the other, and what they have on disk ([admission]). Everything after that is
+//! [frames](frame).
 
+mod admission;
 mod answer;
 mod append;
 mod call;
@@ -22,8 +25,13 @@ mod key;
 mod message;
 mod network;
 mod peers;
+mod records;
+mod reporting;
+mod reports;
 mod serve;
 
+pub(crate) use self::admission::Admission;
+pub use self::admission::Outdated;
 pub(crate) use self::call::CallServer;
 pub use self::call::{CALL_SIZE_MAX, CallError, Services};
 pub(crate) use self::checks::{check_decoders, check_frame};
@@ -36,6 +44,9 @@ pub use self::key::{Key, KeyError};
 pub(crate) use self::network::Network;
 pub use self::peers::Dialer;
 pub(crate) use self::peers::Peers;
+pub use self::records::OutdatedError;
+pub use self::reports::ReportFile;
+pub(crate) use self::reports::Reports;
 pub(crate) use self::serve::Server;
 
 /// The purpose of a connection.

@@ -1,6 +1,6 @@
 //! A node of a cluster: its shards, and the links to its peers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -13,12 +13,15 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::group::{ChangeError, Group, ShardStatus};
+use crate::clock::{ClockStatus, Clocks};
+use crate::group::{ChangeError, Group, PeerStatus, ShardStatus};
 use crate::link::{
-    CallError, CallServer, Dialer, HandshakeError, Identity, Key, Network, Peers, Server, Services,
+    Admission, CallError, CallServer, Dialer, HandshakeError, Identity, Key, Network, Outdated,
+    OutdatedError, Peers, ReportFile, Reports, Server, Services,
 };
 use crate::member::{Addresses, Member};
 use crate::raft::{LogError, Machine, Raft, Runtime, ShardLog, Store};
+use crate::report::{self, voters};
 use crate::{reign, tend};
 
 /// Interval of heartbeats.
@@ -53,6 +56,9 @@ pub enum StartError {
     /// A shard's log cannot be used.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// The file with what the members have reported cannot be read.
+    #[error("the file with the reports of the members cannot be read: {0}")]
+    Reports(std::io::Error),
     /// The consensus of a shard cannot start.
     #[error("the consensus of shard {} cannot start: {error}", shard.0)]
     Consensus {
@@ -72,6 +78,8 @@ pub struct Node {
     id: u64,
     peers: Arc<Peers>,
     groups: Arc<[Group]>,
+    clocks: Arc<Clocks>,
+    admission: Arc<Admission>,
     tasks: JoinSet<()>,
 }
 
@@ -94,6 +102,7 @@ impl Node {
         settings: Settings,
         dialer: Box<dyn Dialer>,
         services: Arc<dyn Services>,
+        reports: Box<dyn ReportFile>,
         now_ms: impl Fn() -> u64 + Clone + Send + Sync + 'static,
     ) -> Result<Node, StartError> {
         let own = Identity {
@@ -101,12 +110,22 @@ impl Node {
             id: settings.id,
             life: journal.life(),
         };
-        let server = Arc::new(Server::new(CallServer::new(services)));
-        let peers = Peers::new(own, settings.key, dialer, server.clone());
+        let reports = Reports::open(settings.cluster, settings.id, reports);
+        let reports = reports.map_err(StartError::Reports)?;
+        let clocks = Clocks::new(now_ms.clone());
+        let logs = (0..journal.shard_count()).map(|shard| {
+            let clocks = clocks.clone();
+            ShardLog::open(journal.clone(), ShardId(shard), move || clocks.entry_ms())
+        });
+        let logs = logs.collect::<Result<Vec<_>, _>>()?;
+        let admission = Arc::new(Admission::new(own, logs.clone(), reports.clone()));
+        let server = Server::new(CallServer::new(services), reports.clone(), now_ms);
+        let server = Arc::new(server);
+        let peers = Peers::new(own, settings.key, dialer, server.clone(), admission.clone());
         let config = Arc::new(config(settings.cluster));
         let (mut groups, mut tasks) = (Vec::new(), JoinSet::new());
-        for shard in (0..journal.shard_count()).map(ShardId) {
-            let log = ShardLog::open(journal.clone(), shard, now_ms.clone())?;
+        for log in logs {
+            let shard = log.shard;
             let machine = Machine::new(log.clone())?;
             let applied = machine.applied();
             let network = Network::new(peers.clone(), shard);
@@ -122,7 +141,8 @@ impl Node {
             let gate = Arc::new(tokio::sync::Mutex::new(()));
             let group = Group::new(raft.clone(), log.clone(), reigns, gate.clone());
             let bell = group.bell.clone();
-            tasks.spawn(reign::lead(raft, log, applied, bell, gate, sender));
+            let clocks = clocks.clone();
+            tasks.spawn(reign::lead(raft, log, applied, bell, gate, clocks, sender));
             groups.push(group);
         }
         let groups: Arc<[Group]> = groups.into();
@@ -131,9 +151,15 @@ impl Node {
         tasks.spawn(tend::tend(
             groups.clone(),
             peers.clone(),
+            clocks.clone(),
             settings.id,
             settings.settle,
         ));
+        let reporting = report::report(groups.clone(), peers.clone(), clocks.clone(), settings.id);
+        tasks.spawn(reporting);
+        let first = groups.clone();
+        let members = move || first[0].membership().0.nodes().map(|(id, _)| *id).collect();
+        tasks.spawn(reports.write_for_ever(members));
         server.set_shards(groups.iter().map(|it| it.raft.clone()).collect());
         // Tasks inherit their random numbers from the task that starts them.
         Runtime::scope(settings.entropy, async {
@@ -147,6 +173,8 @@ impl Node {
             id: settings.id,
             peers,
             groups,
+            clocks,
+            admission,
             tasks,
         })
     }
@@ -168,6 +196,22 @@ impl Node {
     /// Returns why the consensus of a shard has ended, if one has. The node must be started again.
     pub fn failure(&self) -> Option<String> {
         self.groups.iter().find_map(Group::failure)
+    }
+
+    /// Returns why this node takes no part, as soon as a member has found out that it has lost data.
+    /// It must be stopped: it neither votes nor answers.
+    pub fn outdated(&self) -> watch::Receiver<Option<Outdated>> {
+        self.admission.outdated()
+    }
+
+    /// Returns the members that this node does not admit because they have lost data.
+    pub fn outdated_members(&self) -> BTreeMap<u64, OutdatedError> {
+        self.admission.refused()
+    }
+
+    /// Returns how far the clocks of the members are apart.
+    pub fn clocks(&self) -> ClockStatus {
+        self.clocks.status()
     }
 
     /// Returns the longest time since a quorum last answered this node, of the shards that it leads.
@@ -192,6 +236,14 @@ impl Node {
     /// Returns the node's part in the consensus of each shard.
     pub fn statuses(&self) -> Vec<ShardStatus> {
         self.groups.iter().map(Group::status).collect()
+    }
+
+    /// Returns the bytes of a shard's committed blocks that are not known to be on the disk of a peer,
+    /// without those that this node has filed.
+    pub fn behind_bytes(&self, shard: ShardId, peer: &PeerStatus) -> u64 {
+        let acknowledged = peer.acknowledged.unwrap_or_default();
+        let committed = self.journal.last(shard, Stage::Committed);
+        self.journal.unfiled_bytes(shard, acknowledged, committed)
     }
 
     /// Returns all members, by id, as shard 0 knows them.
@@ -262,8 +314,12 @@ impl Node {
             }
             for group in led {
                 let status = group.status();
-                let mut others = status.voters.iter().filter(|it| **it != self.id);
-                if let Some(to) = others.find(|it| group.is_near(**it, 0))
+                let may_lead = |it: &&u64| {
+                    **it != self.id
+                        && group.is_near(**it, 0)
+                        && self.clocks.can_take_over(**it, self.id, &voters(group))
+                };
+                if let Some(to) = status.voters.iter().find(may_lead)
                     && asked.insert(group.shard())
                 {
                     // Fails only after the end of openraft's task.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use journal::{DecidedBlock, Index, Reign};
 use openraft::impls::ProgressResponder;
+use openraft::type_config::async_runtime::watch::WatchReceiver;
 use tokio::sync::Notify;
 
 use crate::raft::{Block, Raft, ShardLog, Term};
@@ -23,7 +24,7 @@ const RETRY: Duration = Duration::from_millis(10);
 /// The end of openraft's task: nothing will be taken any more.
 struct Stopped;
 
-/// Proposes the blocks of a reign until it is over. `bell` is notified when the shard may have a
+/// Proposes the blocks of a reign until it is over, or ends it when openraft's task has ended. `bell` is notified when the shard may have a
 /// block.
 pub(crate) async fn propose(raft: &Raft, log: &ShardLog, bell: &Notify, reign: Reign, term: u64) {
     if let Err(Stopped) = propose_all(raft, log, bell, reign, term).await {
@@ -39,6 +40,8 @@ async fn propose_all(
     term: u64,
 ) -> Result<(), Stopped> {
     let mut answers = FuturesUnordered::new();
+    // Its sender is dropped at the end of openraft's task.
+    let mut server = raft.server_metrics();
     // A block that is not known to be taken.
     let mut offered: Option<DecidedBlock> = None;
     while log.is_current(reign) {
@@ -55,6 +58,10 @@ async fn propose_all(
             biased;
             () = log.appended.notified() => None,
             () = bell.notified() => None,
+            changed = server.changed() => {
+                changed.map_err(|_| Stopped)?;
+                None
+            }
             Some((index, is_refused)) = answers.next() => is_refused.then_some(index),
         };
         if refused.is_some() {

@@ -14,6 +14,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod types;
+mod votes;
 
 pub(crate) use self::entry::{Block, Entry};
 pub use self::log::LogError;
@@ -22,7 +23,8 @@ pub(crate) use self::machine::{Machine, Raft, SnapshotData};
 pub(crate) use self::members::{
     decode_membership, encode_membership, get_addresses, members_block, put_addresses,
 };
-pub(crate) use self::store::{Store, save_vote};
+pub(crate) use self::store::Store;
 pub(crate) use self::types::{
     AppendRequest, AppendResponse, LogId, Membership, RpcError, Runtime, Term, Types, Vote, log_id,
 };
+pub(crate) use self::votes::save_vote;

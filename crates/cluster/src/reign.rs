@@ -3,7 +3,8 @@
 //! A reign begins when this node leads a term and an entry of that term is applied. The first entry
 //! of a term is a blank one, so everything that the log held when the term began is applied too, and
 //! engines can be loaded from the streams. The log store ends the reign, under the shard's lock, at
-//! the first append of another leader and at the first cut. A term has at most one reign.
+//! the first append of another leader and at the first cut. A term has at most one reign. A node whose
+//! [clock](crate::clock) is off begins none.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use openraft::ServerState;
 use openraft::type_config::async_runtime::watch::WatchReceiver;
 use tokio::sync::{Mutex, Notify, watch};
 
+use crate::clock::Clocks;
 use crate::proposer;
 use crate::raft::{LogId, Raft, ShardLog};
 
@@ -22,13 +24,15 @@ pub(crate) async fn lead(
     mut applied: watch::Receiver<Option<LogId>>,
     bell: Arc<Notify>,
     gate: Arc<Mutex<()>>,
+    clocks: Arc<Clocks>,
     reigns: watch::Sender<Option<(Reign, u64)>>,
 ) {
     let mut server = raft.server_metrics();
+    let clock_changes = clocks.changes();
     loop {
         let ready = led_term(&raft).filter(|term| {
             let applied = applied.borrow_and_update();
-            applied.is_some_and(|it| it.leader_id.term == *term)
+            clocks.may_lead() && applied.is_some_and(|it| it.leader_id.term == *term)
         });
         if let Some(term) = ready {
             // Consensus adds the entries of a change of members while the gate is held.
@@ -57,6 +61,7 @@ pub(crate) async fn lead(
                     return;
                 }
             }
+            () = clock_changes.notified() => {}
         }
     }
 }

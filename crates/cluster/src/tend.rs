@@ -1,6 +1,7 @@
 //! The care for members: each leader completes changes, gives votes to members that have caught up,
 //! and keeps the members of its shard equal to those of shard 0, which is the authority. One node
-//! leads all shards where it can. Each node keeps its connections.
+//! leads all shards where it can; one whose [clock](crate::clock) is off passes its leaderships on.
+//! Each node keeps its connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +11,12 @@ use journal::ShardId;
 use openraft::ChangeMembers;
 use tokio::time::Instant;
 
+use crate::clock::Clocks;
 use crate::group::Group;
 use crate::link::Peers;
 use crate::member::Addresses;
 use crate::raft::Membership;
+use crate::report::voters;
 
 /// Longest interval of looks at all shards.
 const INTERVAL_MAX: Duration = Duration::from_millis(200);
@@ -26,7 +29,13 @@ const NEAR_BLOCKS: u64 = 16;
 
 /// Tends all shards until the node ends. `settle` is the time for which the leader of shard 0 must be
 /// the same before the leaderships of the others follow it.
-pub(crate) async fn tend(groups: Arc<[Group]>, peers: Arc<Peers>, own: u64, settle: Duration) {
+pub(crate) async fn tend(
+    groups: Arc<[Group]>,
+    peers: Arc<Peers>,
+    clocks: Arc<Clocks>,
+    own: u64,
+    settle: Duration,
+) {
     let interval = INTERVAL_MAX.min(settle / LOOKS);
     let mut authority = (None, Instant::now());
     loop {
@@ -50,12 +59,17 @@ pub(crate) async fn tend(groups: Arc<[Group]>, peers: Arc<Peers>, own: u64, sett
                 // A change that fails is tried again.
                 let _ = group.change(change).await;
             }
-            if let Some(to) = authority.0
-                && to != own
-                && authority.1.elapsed() >= settle
-                && group.is_near(to, 0)
-                && group.membership().0.voter_ids().any(|id| id == to)
-            {
+            let voters = voters(group);
+            let may_lead = |to: u64| group.is_near(to, 0) && clocks.can_take_over(to, own, &voters);
+            let leader = authority.0.filter(|_| authority.1.elapsed() >= settle);
+            let to = match clocks.is_off() {
+                true => voters
+                    .iter()
+                    .copied()
+                    .find(|to| *to != own && may_lead(*to)),
+                false => leader.filter(|to| *to != own && voters.contains(to) && may_lead(*to)),
+            };
+            if let Some(to) = to {
                 // Fails only after the end of openraft's task.
                 let _ = group.raft.trigger().transfer_leader(to).await;
             }

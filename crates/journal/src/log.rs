@@ -243,6 +243,12 @@ impl Journal {
         self.shard(shard).state.lock().uncommitted_bytes()
     }
 
+    /// Returns the bytes of a shard's blocks after `first` up to `last`, without those that are filed
+    /// or not on disk.
+    pub fn unfiled_bytes(&self, shard: ShardId, first: Index, last: Index) -> u64 {
+        self.shard(shard).state.lock().tail.bytes(first, last)
+    }
+
     /// Returns the shards with blocks in the oldest sealed segment that are neither committed nor
     /// cut. The segment is not filed before they are, nor is any later one: as soon as four sealed
     /// segments wait and no free one is left, no block of any shard is written.

@@ -63,6 +63,17 @@ impl Tail {
         self.locations.get(place as usize).copied()
     }
 
+    /// Returns the bytes of the blocks after `first` up to `last`.
+    pub(crate) fn bytes(&self, first: Index, last: Index) -> u64 {
+        let place = |index: Index| {
+            let place = (index.0 + 1).saturating_sub(self.first) as usize;
+            place.min(self.locations.len())
+        };
+        let (start, end) = (place(first), place(last));
+        let blocks = self.locations.range(start..end.max(start));
+        blocks.map(|block| u64::from(block.length)).sum()
+    }
+
     /// Returns the body if it is in memory.
     pub(crate) fn body(&self, index: Index) -> Option<Bytes> {
         let first = self.end() - self.bodies.len() as u64;
@@ -138,6 +149,9 @@ mod tests {
         assert_eq!(tail.last(), Index(8));
         assert_eq!(tail.location(Index(4)).unwrap().position, Position(400));
         assert_eq!(tail.location(Index(3)), None);
+        let bytes = |first, last| tail.bytes(Index(first), Index(last));
+        assert_eq!([bytes(0, 3), bytes(0, 4), bytes(4, 6)], [0, 80, 160]);
+        assert_eq!([bytes(8, 20), bytes(6, 20), bytes(7, 5)], [0, 160, 0]);
         assert_eq!(tail.location(Index(9)), None);
         let mut forgotten = Vec::new();
         tail.forget(Index(5), |body| forgotten.push(body[0]));

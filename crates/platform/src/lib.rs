@@ -30,7 +30,7 @@ pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
 pub use durable::{Durable, NotDurable};
 pub use later::Later;
 pub use membership::{
-    Alone, CALL_SIZE_MAX, CallError, CallFuture, Member, Membership, PeerReplication,
+    Alone, CALL_SIZE_MAX, CallError, CallFuture, Member, Membership, PeerReplication, PeerState,
     ShardReplication, ShardRole,
 };
 pub use offload::{Inline, Offload, Overloaded, Work};

@@ -47,6 +47,8 @@ pub struct ShardReplication {
     pub leader: Option<u64>,
     /// The leadership term. Each election increments it.
     pub term: u64,
+    /// Elections since the start of this node, as far as it knows of them.
+    pub elections: u64,
     /// Index of the last block of this node.
     pub last_block: u64,
     /// Index of the last committed block that this node knows.
@@ -66,8 +68,21 @@ pub struct PeerReplication {
     pub id: u64,
     /// Committed blocks that are not known to be on its disk.
     pub behind_blocks: u64,
+    /// Bytes of these; those that are filed are left out.
+    pub behind_bytes: u64,
     /// Time since it had everything that was committed then; `None` if it never had.
     pub behind: Option<Duration>,
+}
+
+/// Another member, as this node sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerState {
+    /// The member's id.
+    pub id: u64,
+    /// Milliseconds by which its clock is ahead of this node's; `None` if it does not answer.
+    pub clock_ahead_ms: Option<i64>,
+    /// This node does not admit it, because it has lost data.
+    pub is_kept_out: bool,
 }
 
 /// A call to another node failed.
@@ -104,6 +119,12 @@ pub trait Membership: Send + Sync {
 
     /// Returns how far each shard is replicated, by number; empty on a node alone.
     fn replication(&self) -> Vec<ShardReplication>;
+
+    /// Returns the other members; none on a node alone.
+    fn peers(&self) -> Vec<PeerState>;
+
+    /// Returns whether the clock of this node is so far off the others that it does not lead.
+    fn is_clock_off(&self) -> bool;
 
     /// Sends a request to another member and returns its answer. Both have at most
     /// [`CALL_SIZE_MAX`] bytes.
@@ -169,6 +190,14 @@ impl Membership for Alone {
 
     fn replication(&self) -> Vec<ShardReplication> {
         Vec::new()
+    }
+
+    fn peers(&self) -> Vec<PeerState> {
+        Vec::new()
+    }
+
+    fn is_clock_off(&self) -> bool {
+        false
     }
 
     fn call(&self, _: u64, _: Bytes, _: Duration) -> CallFuture {

@@ -11,7 +11,7 @@ use journal::{Background, Journal, Line, OpenError, ShardId};
 
 use crate::clock::{Clock, Entropy, Ports};
 use crate::membership::{
-    Alone, CallError, CallFuture, Member, Membership, ShardReplication, ShardRole,
+    Alone, CallError, CallFuture, Member, Membership, PeerState, ShardReplication, ShardRole,
 };
 use crate::offload::Inline;
 use crate::platform::Platform;
@@ -144,6 +144,14 @@ impl Membership for ThreeMembers {
 
     fn replication(&self) -> Vec<ShardReplication> {
         Vec::new()
+    }
+
+    fn peers(&self) -> Vec<PeerState> {
+        Vec::new()
+    }
+
+    fn is_clock_off(&self) -> bool {
+        false
     }
 
     fn call(&self, _: u64, _: Bytes, _: Duration) -> CallFuture {

@@ -4,7 +4,7 @@
 //! shards, it opens its services on a view of the journal that is bound to these reigns, and accepts
 //! clients; when one of the reigns ends, it drops them ([`member`]). While another member leads, the
 //! listeners pass the bytes of their clients to it ([`front`], [`pipes`]). A member whose data is
-//! damaged or missing takes no part ([`damaged`]).
+//! damaged, missing or older than the others remember takes no part ([`damaged`]).
 //!
 //! Invariant: *services that were opened in a reign write in no other.*
 
@@ -19,10 +19,12 @@ mod leave;
 mod member;
 mod membership;
 mod pipes;
+mod report_file;
 mod stall;
 mod status;
+mod watch;
 
-pub(super) use damaged::run as run_damaged;
+pub(super) use damaged::{removal, run as run_damaged};
 pub use identity::KEY_FILE;
 pub(super) use identity::{Identity, identity};
 pub use init::{Initialized, init};

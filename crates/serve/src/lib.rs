@@ -252,9 +252,7 @@ fn check_journal(config: &Config, member: &cluster::Identity) -> Result<(), Fail
             member.id,
             dir.display()
         );
-        return Err(Failure::new(Exit::Failed, message)
-            .hint(format!("remove it at another member: telpher cluster remove {}", member.id))
-            .hint("then join with an empty data directory: telpher serve --data PATH --join HOST:PORT"));
+        return Err(cluster::removal(member.id, message));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,7 +21,8 @@ use super::connection::Caller;
 use super::frame::Operation;
 use super::message;
 use super::network::unreachable;
-use crate::raft::{AppendRequest, AppendResponse, LogId, RpcError, Types};
+use super::reports::Reports;
+use crate::raft::{AppendRequest, AppendResponse, LogId, RpcError, Types, Vote};
 
 /// Requests of one stream that may be unanswered.
 const UNANSWERED_MAX: usize = 64;
@@ -37,6 +39,7 @@ pub(super) struct AppendStream<S> {
     input: Option<S>,
     caller: Caller,
     shard: ShardId,
+    reports: Arc<Reports>,
     /// Requests that are not answered, or not before an earlier one.
     sent: VecDeque<Sent>,
     /// Number of the first of them.
@@ -56,18 +59,27 @@ pub(super) struct AppendStream<S> {
 
 struct Sent {
     at: Instant,
+    vote: Vote,
     previous: Option<LogId>,
     last: Option<LogId>,
+    has_entries: bool,
     answer: Option<AppendResponse>,
 }
 
 impl<S: Stream<Item = AppendRequest> + Unpin> AppendStream<S> {
     /// Creates a stream that has sent nothing.
-    pub(super) fn new(input: S, caller: Caller, shard: ShardId, hold: Duration) -> AppendStream<S> {
+    pub(super) fn new(
+        input: S,
+        caller: Caller,
+        shard: ShardId,
+        hold: Duration,
+        reports: Arc<Reports>,
+    ) -> AppendStream<S> {
         AppendStream {
             input: Some(input),
             caller,
             shard,
+            reports,
             sent: VecDeque::new(),
             first: 0,
             is_over: false,
@@ -133,8 +145,10 @@ impl<S: Stream<Item = AppendRequest> + Unpin> AppendStream<S> {
             });
         self.sent.push_back(Sent {
             at: Instant::now(),
+            vote: request.vote,
             previous: request.prev_log_id,
             last: last.or(request.prev_log_id),
+            has_entries: last.is_some(),
             answer: None,
         });
     }
@@ -144,7 +158,17 @@ impl<S: Stream<Item = AppendRequest> + Unpin> AppendStream<S> {
             let (number, body) = answer.ok_or(io::ErrorKind::ConnectionReset)?;
             let place = number.wrapping_sub(self.first) as usize;
             match self.sent.get_mut(place) {
-                Some(sent) => sent.answer = Some(message::get_append_answer(body)?),
+                Some(sent) => {
+                    let answer = message::get_append_answer(body)?;
+                    if answer == AppendResponse::Success
+                        && let Some(last) = sent.last.filter(|_| sent.has_entries)
+                    {
+                        let peer = self.caller.peer();
+                        self.reports
+                            .note_flushed(peer, self.shard, &sent.vote, last);
+                    }
+                    sent.answer = Some(answer);
+                }
                 None => return Err(io::ErrorKind::InvalidData.into()),
             }
         }

@@ -6,6 +6,7 @@ use openraft::entry::RaftEntry;
 use super::frame::{FrameError, HEADER_SIZE, next_frame};
 use super::hello::{HELLO_SIZE, Hello};
 use super::message;
+use super::records;
 use crate::raft::{AppendRequest, Entry};
 
 /// Bytes of a body in the checks at most.
@@ -35,10 +36,34 @@ pub(crate) fn check_decoders(body: &Bytes) {
     if let Ok(request) = message::get_transfer(body.clone()) {
         same(&|out| message::put_transfer(out, &request));
     }
+    if let Ok(now_ms) = message::get_report_answer(body.clone()) {
+        same(&|out| message::put_report_answer(out, now_ms));
+    }
+    if let Ok(record) = records::get_record(body.clone()) {
+        same(&|out| records::put_record(out, &record));
+    }
+    if let Ok(statement) = records::get_statement(body.clone()) {
+        same(&|out| records::put_statement(out, &statement));
+    }
+    check_file(body);
     if let Some(bytes) = body.first_chunk::<HELLO_SIZE>()
         && let Ok(hello) = Hello::decode(bytes)
     {
         assert_eq!(hello.encode(), *bytes);
+    }
+}
+
+/// Checks the decoder of a node's file, with the checksum that its bytes have.
+fn check_file(body: &Bytes) {
+    let mut file = body.to_vec();
+    file.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    let number = |place| body.get(place..).and_then(<[u8]>::first_chunk::<8>);
+    let number = |place| number(place).map_or(0, |it| u64::from_le_bytes(*it));
+    let (cluster, id) = (number(6), number(14));
+    if let Ok(decoded) = records::decode_file(cluster, id, &file.into()) {
+        let again = records::encode_file(cluster, id, &decoded);
+        let same = records::decode_file(cluster, id, &again.into());
+        assert!(same.is_ok_and(|it| it == decoded));
     }
 }
 

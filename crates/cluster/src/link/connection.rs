@@ -220,6 +220,11 @@ impl Caller {
         self.connection.send(head, write);
     }
 
+    /// Returns the id of the peer.
+    pub(super) fn peer(&self) -> u64 {
+        self.connection.peer
+    }
+
     /// Ends the connection.
     pub(super) fn close_connection(&self) {
         self.connection.close();

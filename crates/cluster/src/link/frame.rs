@@ -25,6 +25,8 @@ pub(crate) enum Operation {
     PreVote = 3,
     Transfer = 4,
     Call = 5,
+    /// What a node has on disk; the answer is the peer's time.
+    Report = 6,
 }
 
 /// A frame without its body.
@@ -79,6 +81,7 @@ impl Head {
             3 => Operation::PreVote,
             4 => Operation::Transfer,
             5 => Operation::Call,
+            6 => Operation::Report,
             _ => return None,
         };
         let is_answer = match is_answer {

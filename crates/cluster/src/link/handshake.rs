@@ -8,11 +8,13 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::timeout;
 
 use super::Channel;
+use super::admission::Outdated;
 use super::hello::{HELLO_SIZE, Hello, Identity, NONCE_SIZE, Refusal};
 use super::key::{Key, PROOF_SIZE, Side};
+use super::records::OutdatedError;
 
 /// Time limit of a handshake.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+pub(super) const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
 /// Status of an accepted step.
 const ACCEPTED: u8 = 0;
@@ -26,6 +28,19 @@ pub enum HandshakeError {
     /// This node refused.
     #[error("refused the peer's connection: {0}")]
     Refusing(#[source] Refusal),
+    /// The peer comes back with less than it has reported.
+    #[error(
+        "node {id} is not admitted, it has an old copy of its data or its disk has lost some: {error}"
+    )]
+    PeerOutdated {
+        /// The peer.
+        id: u64,
+        /// The missing vote or block.
+        error: OutdatedError,
+    },
+    /// This node comes back with less than it has reported.
+    #[error(transparent)]
+    Outdated(#[from] Outdated),
     /// The connection broke, or the peer did not answer in time.
     #[error("the handshake failed: {0}")]
     Io(#[from] io::Error),
@@ -146,7 +161,7 @@ fn nonce() -> io::Result<[u8; NONCE_SIZE]> {
     Ok(nonce)
 }
 
-fn timed_out(_: tokio::time::error::Elapsed) -> HandshakeError {
+pub(super) fn timed_out(_: tokio::time::error::Elapsed) -> HandshakeError {
     HandshakeError::Io(io::ErrorKind::TimedOut.into())
 }
 

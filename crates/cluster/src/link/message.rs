@@ -10,9 +10,12 @@
 //! vote answer    vote | last log id | granted u8
 //! transfer       vote | node u64 | last log id
 //! transfer answer   accepted u8
+//! report         statement
+//! report answer  time u64
 //! ```
 //!
-//! Kind 1 of an entry is a block of records, kind 2 a membership.
+//! Kind 1 of an entry is a block of records, kind 2 a membership. A time is in milliseconds since
+//! 1970. A statement is as in [records](super::records).
 
 use std::io;
 
@@ -148,6 +151,18 @@ pub(crate) fn get_transfer_answer(mut body: Bytes) -> io::Result<bool> {
     Ok(is_accepted)
 }
 
+/// Appends the answer to a report: the time of the node that answers.
+pub(crate) fn put_report_answer(out: &mut Vec<u8>, now_ms: u64) {
+    out.extend_from_slice(&now_ms.to_le_bytes());
+}
+
+/// Decodes the answer to a report.
+pub(crate) fn get_report_answer(mut body: Bytes) -> io::Result<u64> {
+    let now_ms = get_u64(&mut body)?;
+    end(&body)?;
+    Ok(now_ms)
+}
+
 fn put_entry(out: &mut Vec<u8>, entry: &Entry) {
     out.extend_from_slice(&entry.log_id.leader_id.term.to_le_bytes());
     out.extend_from_slice(&entry.log_id.index.to_le_bytes());
@@ -196,13 +211,13 @@ fn get_entry(body: &mut Bytes) -> io::Result<Entry> {
     })
 }
 
-fn put_vote(out: &mut Vec<u8>, vote: &Vote) {
+pub(super) fn put_vote(out: &mut Vec<u8>, vote: &Vote) {
     out.extend_from_slice(&vote.leader_id.term.to_le_bytes());
     out.extend_from_slice(&vote.leader_id.voted_for.to_le_bytes());
     out.push(vote.committed.into());
 }
 
-fn get_vote(body: &mut Bytes) -> io::Result<Vote> {
+pub(super) fn get_vote(body: &mut Bytes) -> io::Result<Vote> {
     let (term, node) = (get_u64(body)?, get_u64(body)?);
     Ok(match get_bool(body)? {
         false => Vote::new(term, node),
@@ -210,7 +225,7 @@ fn get_vote(body: &mut Bytes) -> io::Result<Vote> {
     })
 }
 
-fn put_log_id(out: &mut Vec<u8>, log_id: Option<LogId>) {
+pub(super) fn put_log_id(out: &mut Vec<u8>, log_id: Option<LogId>) {
     out.push(log_id.is_some().into());
     if let Some(log_id) = log_id {
         out.extend_from_slice(&log_id.leader_id.term.to_le_bytes());
@@ -218,7 +233,7 @@ fn put_log_id(out: &mut Vec<u8>, log_id: Option<LogId>) {
     }
 }
 
-fn get_log_id(body: &mut Bytes) -> io::Result<Option<LogId>> {
+pub(super) fn get_log_id(body: &mut Bytes) -> io::Result<Option<LogId>> {
     Ok(match get_bool(body)? {
         false => None,
         true => Some(log_id(get_u64(body)?, get_u64(body)?)),
@@ -242,7 +257,7 @@ fn get_bytes(body: &mut Bytes) -> io::Result<Bytes> {
     Ok(body.split_to(size))
 }
 
-fn get_u64(body: &mut Bytes) -> io::Result<u64> {
+pub(super) fn get_u64(body: &mut Bytes) -> io::Result<u64> {
     body.try_get_u64_le().map_err(|_| malformed())
 }
 
@@ -250,7 +265,7 @@ fn get_u8(body: &mut Bytes) -> io::Result<u8> {
     body.try_get_u8().map_err(|_| malformed())
 }
 
-fn get_bool(body: &mut Bytes) -> io::Result<bool> {
+pub(super) fn get_bool(body: &mut Bytes) -> io::Result<bool> {
     match get_u8(body)? {
         0 => Ok(false),
         1 => Ok(true),
@@ -258,14 +273,14 @@ fn get_bool(body: &mut Bytes) -> io::Result<bool> {
     }
 }
 
-fn end(body: &Bytes) -> io::Result<()> {
+pub(super) fn end(body: &Bytes) -> io::Result<()> {
     match body.is_empty() {
         true => Ok(()),
         false => Err(malformed()),
     }
 }
 
-fn malformed() -> io::Error {
+pub(super) fn malformed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "a malformed frame")
 }
 

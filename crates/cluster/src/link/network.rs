@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::append::AppendStream;
 use super::frame::Operation;
 use super::peers::{Link, Peers};
+use super::reports::Reports;
 use super::{Channel, message};
 use crate::member::Addresses;
 use crate::raft::{AppendRequest, AppendResponse, RpcError, SnapshotData, Types, Vote};
@@ -46,8 +47,10 @@ impl Network {
         Peer {
             appends: link(appends),
             votes: link(Channel::Pulse),
+            target,
             shard: self.shard,
             hold,
+            reports: self.peers.admission.reports.clone(),
         }
     }
 }
@@ -68,9 +71,12 @@ impl RaftNetworkFactory<Types> for Network {
 pub(crate) struct Peer {
     appends: Arc<Link>,
     votes: Arc<Link>,
+    /// The peer's id.
+    target: u64,
     shard: ShardId,
     /// Longest time for which a request that only tells the committed index is held.
     hold: Duration,
+    reports: Arc<Reports>,
 }
 
 impl Peer {
@@ -122,7 +128,8 @@ impl RaftNetworkV2<Types> for Peer {
             let connection = timeout(option.soft_ttl(), self.appends.connection()).await;
             let connection = connection.map_err(|error| unreachable(&error))?;
             let caller = connection.call().map_err(|error| unreachable(&error))?;
-            let stream = AppendStream::new(input, caller, self.shard, self.hold);
+            let reports = self.reports.clone();
+            let stream = AppendStream::new(input, caller, self.shard, self.hold, reports);
             Ok(Box::pin(stream) as BoxStream<'s, _>)
         })
     }
@@ -133,8 +140,13 @@ impl RaftNetworkV2<Types> for Peer {
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RpcError> {
         let put = |out: &mut Vec<u8>| message::put_vote_request(out, &request);
-        self.ask(Operation::Vote, &option, put, message::get_vote_answer)
-            .await
+        let get = message::get_vote_answer;
+        let answer = self.ask(Operation::Vote, &option, put, get).await?;
+        if answer.vote_granted {
+            self.reports
+                .note_vote(self.target, self.shard, &request.vote);
+        }
+        Ok(answer)
     }
 
     async fn pre_vote(

@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use net::Stream;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::connection::Connection;
 use super::handshake::{self, Greeted, HandshakeError};
 use super::key::Key;
 use super::serve::Server;
-use super::{Channel, Identity};
+use super::{Admission, Channel, Identity};
 
 /// Pause between two attempts to connect, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -33,6 +33,7 @@ pub(crate) struct Peers {
     key: Key,
     dialer: Box<dyn Dialer>,
     server: Arc<Server>,
+    pub(super) admission: Arc<Admission>,
     links: Mutex<BTreeMap<(u64, u8), Arc<Link>>>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -41,35 +42,40 @@ pub(crate) struct Peers {
 pub(crate) struct Link {
     /// Where the peer is, for the side that dials.
     address: watch::Sender<String>,
-    current: watch::Sender<Option<Arc<Connection>>>,
+    current: Mutex<Option<Arc<Connection>>>,
+    /// Notified when there is another one. Unlike a watch channel it wakes those that wait in their
+    /// order, so that a simulation has one run for each seed.
+    replaced: Notify,
 }
 
 impl Link {
     fn new(address: &str) -> Arc<Link> {
         Arc::new(Link {
             address: watch::Sender::new(address.to_owned()),
-            current: watch::Sender::default(),
+            current: Mutex::default(),
+            replaced: Notify::new(),
         })
     }
 
     /// Waits for a connection.
     pub(super) async fn connection(&self) -> Arc<Connection> {
-        let mut current = self.current.subscribe();
         loop {
-            let connection = current.borrow_and_update().clone();
+            let replaced = self.replaced.notified();
+            tokio::pin!(replaced);
+            replaced.as_mut().enable();
+            let connection = self.current.lock().clone();
             if let Some(connection) = connection.filter(|it| !it.is_over()) {
                 return connection;
             }
-            // The sender is in this link, so it is not dropped.
-            let _ = current.changed().await;
+            replaced.await;
         }
     }
 
     /// Replaces the connection.
     fn set(&self, connection: Arc<Connection>) {
-        if let Some(previous) = self.current.send_replace(Some(connection)) {
-            previous.close();
-        }
+        let previous = self.current.lock().replace(connection);
+        previous.iter().for_each(|it| it.close());
+        self.replaced.notify_waiters();
     }
 }
 
@@ -80,12 +86,14 @@ impl Peers {
         key: Key,
         dialer: Box<dyn Dialer>,
         server: Arc<Server>,
+        admission: Arc<Admission>,
     ) -> Arc<Peers> {
         Arc::new(Peers {
             own,
             key,
             dialer,
             server,
+            admission,
             links: Mutex::default(),
             tasks: Mutex::default(),
         })
@@ -129,8 +137,12 @@ impl Peers {
     /// Ends all connections, and dials no more.
     pub(crate) fn close(&self) {
         self.tasks.lock().abort_all();
+        self.disconnect();
+    }
+
+    fn disconnect(&self) {
         for link in self.links.lock().values() {
-            let connection = link.current.send_replace(None);
+            let connection = link.current.lock().take();
             connection.iter().for_each(|it| it.close());
         }
     }
@@ -138,6 +150,10 @@ impl Peers {
     /// Serves a connection that a peer has dialed, until it ends.
     pub(crate) async fn accept(self: &Arc<Self>, mut stream: Stream) -> Result<(), HandshakeError> {
         let greeted = handshake::answer(&mut stream, self.own, &self.key).await?;
+        match greeted.channel {
+            Channel::Pipe | Channel::Join => self.admission.check_own()?,
+            Channel::Pulse | Channel::Log | Channel::Bulk => {}
+        }
         match greeted.channel {
             Channel::Pipe => {
                 self.server.services().pipe(greeted.peer.id, stream).await;
@@ -149,10 +165,22 @@ impl Peers {
             }
             Channel::Pulse | Channel::Log | Channel::Bulk => {}
         }
+        self.admit(&mut stream, greeted).await?;
         let (connection, source) = Connection::new(stream, greeted.peer.id, greeted.channel);
         self.dialed_link(greeted).set(connection.clone());
         connection.run(source, self.server.clone()).await;
         Ok(())
+    }
+
+    /// Admits a member, which admits this node. If that fails because this node has lost data, it
+    /// takes part no more, and ends all connections. It still shows all members why.
+    async fn admit(&self, stream: &mut Stream, greeted: Greeted) -> Result<(), HandshakeError> {
+        let admitted = self.admission.admit(stream, greeted.peer).await;
+        if let Err(HandshakeError::Outdated(_)) = admitted {
+            self.server.set_shards(Vec::new());
+            self.disconnect();
+        }
+        admitted
     }
 
     /// Connects a client's bytes to a peer.
@@ -175,7 +203,8 @@ impl Peers {
         channel: Channel,
     ) -> Result<(), HandshakeError> {
         let mut stream = self.dialer.dial(address).await?;
-        handshake::greet(&mut stream, self.own, peer, channel, &self.key).await?;
+        let greeted = handshake::greet(&mut stream, self.own, peer, channel, &self.key).await?;
+        self.admit(&mut stream, greeted).await?;
         let (connection, source) = Connection::new(stream, peer, channel);
         link.set(connection.clone());
         connection.run(source, self.server.clone()).await;

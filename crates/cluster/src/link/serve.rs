@@ -10,6 +10,8 @@ use super::answer::{Answer, Serving};
 use super::call::{CallServer, Services};
 use super::frame::{Head, Operation};
 use super::message;
+use super::records::get_statement;
+use super::reports::Reports;
 use crate::raft::{Raft, Types};
 
 /// The shards of this node, for its peers.
@@ -17,14 +19,23 @@ pub(crate) struct Server {
     /// By number. Empty until the node takes part.
     shards: parking_lot::RwLock<Vec<Raft>>,
     calls: CallServer,
+    reports: Arc<Reports>,
+    /// Returns the milliseconds since 1970.
+    now_ms: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 impl Server {
     /// Creates a server without shards.
-    pub(crate) fn new(calls: CallServer) -> Server {
+    pub(crate) fn new(
+        calls: CallServer,
+        reports: Arc<Reports>,
+        now_ms: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Server {
         Server {
             shards: parking_lot::RwLock::default(),
             calls,
+            reports,
+            now_ms: Box::new(now_ms),
         }
     }
 
@@ -44,17 +55,26 @@ impl Server {
         if head.operation == Operation::Call {
             return self.calls.serve(from, body);
         }
+        if head.operation == Operation::Report {
+            let answer = self.take_report(from, body);
+            return Box::pin(std::future::ready(answer));
+        }
         let shards = self.shards.read();
         let raft = shards.get(usize::from(head.shard.0)).cloned();
         drop(shards);
         let Some(raft) = raft else {
             return Box::pin(std::future::ready(None));
         };
+        let reports = self.reports.clone();
         Box::pin(async move {
             match head.operation {
                 Operation::Append => append(&raft, body).await,
                 Operation::Vote => {
                     let request = message::get_vote_request(body).ok()?;
+                    // A candidate has its own vote on disk before it asks for others.
+                    if request.vote.leader_id.voted_for == from {
+                        reports.note_vote(from, head.shard, &request.vote);
+                    }
                     vote_answer(raft.vote(request).await.ok()?)
                 }
                 Operation::PreVote => {
@@ -70,9 +90,20 @@ impl Server {
                     };
                     Some(Box::new(put) as Box<dyn FnOnce(&mut Vec<u8>) + Send>)
                 }
-                Operation::Call => None,
+                Operation::Call | Operation::Report => None,
             }
         })
+    }
+
+    /// Records the report of a peer. The answer is this node's time.
+    fn take_report(&self, from: u64, body: Bytes) -> Answer {
+        let statement = get_statement(body).ok()?;
+        self.reports
+            .note(from, |record| record.note_statement(&statement));
+        let now_ms = (self.now_ms)();
+        Some(Box::new(move |out: &mut Vec<u8>| {
+            message::put_report_answer(out, now_ms);
+        }))
     }
 }
 

@@ -13,34 +13,48 @@ use journal::{Index, Journal, ShardId, Status};
 use openraft::storage::IOFlushed;
 use parking_lot::Mutex;
 
-use super::types::Types;
+use super::types::{LogId, Types};
 
 /// Appends of one shard that are not on disk.
 pub(super) struct Flushes {
     journal: Arc<Journal>,
     shard: ShardId,
-    /// The last block and the callback of each append, ascending.
-    pending: Mutex<VecDeque<(Index, IOFlushed<Types>)>>,
+    /// The last entry and the callback of each append, ascending.
+    pending: Mutex<VecDeque<(LogId, IOFlushed<Types>)>>,
+    /// The last entry that is on disk, or was before it became void.
+    flushed: Mutex<Option<LogId>>,
 }
 
 impl Flushes {
-    pub(super) fn new(journal: Arc<Journal>, shard: ShardId) -> Arc<Flushes> {
+    /// Creates a queue without appends. `flushed` is the last entry, which is on disk.
+    pub(super) fn new(
+        journal: Arc<Journal>,
+        shard: ShardId,
+        flushed: Option<LogId>,
+    ) -> Arc<Flushes> {
         Arc::new(Flushes {
             journal,
             shard,
             pending: Mutex::default(),
+            flushed: Mutex::new(flushed),
         })
     }
 
-    /// Calls `callback` when the block is on disk.
-    pub(super) fn add(self: &Arc<Self>, index: Index, callback: IOFlushed<Types>) {
-        self.pending.lock().push_back((index, callback));
+    /// Returns the last entry that is on disk, or was before it became void.
+    pub(super) fn flushed(&self) -> Option<LogId> {
+        *self.flushed.lock()
+    }
+
+    /// Calls `callback` when the entry is on disk.
+    pub(super) fn add(self: &Arc<Self>, last: LogId, callback: IOFlushed<Types>) {
+        self.pending.lock().push_back((last, callback));
         self.check();
     }
 
     /// Drops the callbacks of void blocks, from `first` on.
     pub(super) fn cut(&self, first: Index) {
-        self.pending.lock().retain(|(index, _)| *index < first);
+        let mut pending = self.pending.lock();
+        pending.retain(|(last, _)| block_of(last) < first);
     }
 
     /// Calls what is due, and waits for the first append that is not.
@@ -49,19 +63,24 @@ impl Flushes {
         let mut pending = self.pending.lock();
         let mut flushed = Vec::new();
         let mut failed = Vec::new();
-        while let Some((index, _)) = pending.front() {
-            let status = self.journal.notify_written(self.shard, *index, &waker);
+        while let Some((last, _)) = pending.front() {
+            let status = self
+                .journal
+                .notify_written(self.shard, block_of(last), &waker);
             if status == Status::Pending {
                 break;
             }
-            let Some((_, callback)) = pending.pop_front() else {
+            let Some((last, callback)) = pending.pop_front() else {
                 break;
             };
             match status {
-                Status::Durable => match flushed.last_mut() {
-                    Some(last @ IOFlushed::Notify(_)) => *last = callback,
-                    _ => flushed.push(callback),
-                },
+                Status::Durable => {
+                    *self.flushed.lock() = Some(last);
+                    match flushed.last_mut() {
+                        Some(last @ IOFlushed::Notify(_)) => *last = callback,
+                        _ => flushed.push(callback),
+                    }
+                }
                 _ => failed.push(callback),
             }
         }
@@ -74,6 +93,11 @@ impl Flushes {
             callback.io_completed(Err(error));
         }
     }
+}
+
+/// Returns the block of an entry.
+fn block_of(entry: &LogId) -> Index {
+    Index(entry.index + 1)
 }
 
 impl Wake for Flushes {

@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicU64;
 use journal::block::BlockKind;
 use journal::segment::ShardEnd;
 use journal::{
-    DecidedBlock, Index, Journal, MEMBERS_STREAM, ReadLimit, Reign, ShardId, Stage, Status, Ticket,
+    DecidedBlock, Index, Journal, LastVote, MEMBERS_STREAM, ReadLimit, Reign, ShardId, Stage,
+    Status, Ticket,
 };
 use openraft::EntryPayload;
 use parking_lot::Mutex;
@@ -15,7 +16,8 @@ use tokio::sync::Notify;
 
 use super::flushes::Flushes;
 use super::members::{decode_membership, encode_membership};
-use super::types::{LogId, Membership, StoredMembership, log_id};
+use super::types::{LogId, Membership, StoredMembership, Vote, log_id};
+use super::votes::decode_vote;
 use super::{Block, Entry};
 
 /// Bytes that are read at once to find memberships.
@@ -70,15 +72,17 @@ impl ShardLog {
         shard: ShardId,
         now_ms: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Result<Arc<ShardLog>, LogError> {
-        if journal.last_vote(shard) == journal::LastVote::Lost {
+        if journal.last_vote(shard) == LastVote::Lost {
             return Err(LogError::VoteLost { shard });
         }
+        let purged = log_id_of(journal.last_filed(shard));
+        let last = log_id_of(journal.last_taken(shard)).max(purged);
         let order = Mutex::new(Order {
-            purged: log_id_of(journal.last_filed(shard)),
+            purged,
             begun: None,
         });
         Ok(Arc::new(ShardLog {
-            flushes: Flushes::new(journal.clone(), shard),
+            flushes: Flushes::new(journal.clone(), shard, last),
             journal,
             shard,
             appended: Notify::new(),
@@ -88,18 +92,19 @@ impl ShardLog {
         }))
     }
 
-    /// Appends entries. Returns the index of the last block; `None` if there are no entries.
+    /// Appends entries. Returns the last one; `None` if there are none.
     pub(super) fn append(
         &self,
         entries: impl IntoIterator<Item = Entry>,
-    ) -> io::Result<Option<Index>> {
+    ) -> io::Result<Option<LogId>> {
         let _order = self.order.lock();
         let mut last = None;
         for entry in entries {
+            let log_id = entry.log_id;
             let block = self.block_of(entry)?;
             let appended = self.journal.append_decided(self.shard, &block);
             appended.map_err(invalid)?;
-            last = Some(block.index);
+            last = Some(log_id);
         }
         Ok(last)
     }
@@ -123,6 +128,16 @@ impl ShardLog {
         order.purged = order.purged.max(Some(last));
         self.journal.purge(self.shard, Index(last.index + 1));
         Ok(())
+    }
+
+    /// Returns the vote and the last entry that are on disk. The entry may be void by now, which the
+    /// vote then shows: another leader's term is in it before that.
+    pub(crate) fn on_disk(&self) -> (Option<Vote>, Option<LogId>) {
+        let vote = match self.journal.last_vote(self.shard) {
+            LastVote::Known(vote) => decode_vote(&vote).ok(),
+            LastVote::Never | LastVote::Lost => None,
+        };
+        (vote, self.flushes.flushed())
     }
 
     /// Returns whether everything that openraft was told to be purged is filed, and nothing else.

@@ -10,8 +10,8 @@ use journal::LastVote;
 use openraft::OptionalSend;
 use openraft::storage::RaftLogReader;
 
-use super::store::decode_vote;
 use super::types::{Types, Vote};
+use super::votes::decode_vote;
 use super::{Entry, ShardLog};
 
 /// Bytes of blocks from which on a read ends.

@@ -1,5 +1,6 @@
 //! The adapter over the journal on simulated disks.
 
+mod consensus;
 mod crashes;
 mod disk;
 mod suite;

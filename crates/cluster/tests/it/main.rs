@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod agreement;
+mod clocks;
+mod copies;
 mod members;
 mod network;
 mod world;

@@ -1,7 +1,10 @@
 //! Three nodes, a client of each, and the checks.
 
+mod copies;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,6 +23,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::copies::Reports;
 use crate::network::{Network, address};
 
 pub(crate) const NODES: u64 = 3;
@@ -33,9 +37,16 @@ const AGREE_MAX: Duration = Duration::from_secs(60);
 
 /// A node with its disk.
 struct Member {
+    /// Its place, and so its address.
     id: u64,
+    /// The id that it presents.
+    presented: u64,
     disk: SimulatedDisk,
     starts: u64,
+    /// What the other members have reported to it.
+    reports: Reports,
+    /// Milliseconds by which its clock is ahead.
+    clock_ms: Arc<AtomicI64>,
     running: Option<Running>,
 }
 
@@ -141,8 +152,11 @@ impl World {
         let mut rng = fastrand::Rng::with_seed(seed);
         let new = |id| Member {
             id,
+            presented: id,
             disk: SimulatedDisk::new(rng.u64(..)),
             starts: 0,
+            reports: Reports::default(),
+            clock_ms: Arc::default(),
             running: None,
         };
         let members = (1..=NODES).map(new).collect();
@@ -234,14 +248,16 @@ impl World {
         }
         let settings = Settings {
             cluster: CLUSTER,
-            id,
+            id: member.presented,
             key: Key::new(&[7; 32]).unwrap(),
             entropy,
             settle: Duration::from_secs(2),
         };
-        let now_ms = move || now_ms(start);
+        let clock_ms = member.clock_ms.clone();
+        let now_ms = move || now_ms(start).saturating_add_signed(clock_ms.load(Ordering::Relaxed));
+        let (dialer, reports) = (network.dialer(id), Box::new(member.reports.clone()));
         let calls = Arc::new(Echo);
-        let node = Node::start(journal.clone(), settings, network.dialer(id), calls, now_ms).await;
+        let node = Node::start(journal.clone(), settings, dialer, calls, reports, now_ms).await;
         let node = node.unwrap();
         network.set_acceptor(id, node.acceptor());
         self.member(id).running = Some(Running {

@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use super::identity::Identity;
+use super::report_file::{self, DataFile};
 
 /// Connections of members, and of clients that they pass on, at most.
 const CONNECTIONS_MAX: usize = 20_000;
@@ -58,6 +59,7 @@ pub(super) struct Parts {
     pub(super) key: Key,
     pub(super) journal: Arc<Journal>,
     pub(super) services: Arc<dyn Services>,
+    pub(super) reports: DataFile,
     pub(super) ports: Ports,
 }
 
@@ -150,12 +152,21 @@ async fn run(
         settings,
         Box::new(dialer),
         parts.services,
+        Box::new(parts.reports),
         now_ms,
     );
     let node = match node.await {
         Ok(node) => Arc::new(node),
         Err(error @ StartError::Log(_)) => {
             return drop(started.send(Err(NoConsensus::Damaged(failed(error)))));
+        }
+        Err(error @ StartError::Reports(_)) => {
+            let failure = failed(error).hint(format!(
+                "remove `{}` from the data directory: this node then recognises a member that comes \
+                 back older only by what it hears from now on",
+                report_file::NAME
+            ));
+            return drop(started.send(Err(NoConsensus::Damaged(failure))));
         }
         Err(error) => return drop(started.send(Err(failed(error).into()))),
     };

@@ -1,10 +1,10 @@
-//! A member whose data is damaged or missing. It takes no part in the consensus, so it votes for
+//! A member whose data is damaged, missing or an old copy. It takes no part in the consensus, so it votes for
 //! nothing, and it serves no clients. `/readyz` says why.
 
 use std::sync::Arc;
 
 use config::Config;
-use console::{Failure, Signals};
+use console::{Exit, Failure, Signals};
 use door_http::MemberPages;
 use tokio::task::JoinSet;
 
@@ -13,6 +13,15 @@ use crate::listeners::bind_tcp;
 
 /// Connections at most.
 const CLIENTS_MAX: usize = 1_000;
+
+/// Returns the failure of a member that can only be removed.
+pub(crate) fn removal(id: u64, message: String) -> Failure {
+    Failure::new(Exit::Failed, message)
+        .hint(format!(
+            "remove it at another member: telpher cluster remove {id}"
+        ))
+        .hint("then join with an empty data directory: telpher serve --data PATH --join HOST:PORT")
+}
 
 /// Answers probes until a signal ends the process. Returns the failure, and at once if there is no
 /// HTTP listener without TLS.

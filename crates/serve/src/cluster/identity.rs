@@ -9,6 +9,8 @@ use console::{Exit, Failure};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
+use super::report_file;
+
 use crate::journal::DIRECTORY;
 
 /// File of the key in the data directory.
@@ -53,9 +55,10 @@ impl Identity {
     }
 }
 
-/// Makes a data directory that of a node alone: removes the key of its cluster, and then its identity.
+/// Makes a data directory that of a node alone: removes the key of its cluster, the reports of the
+/// members, and then its identity.
 pub(super) fn remove(data: &Path) -> Result<(), Failure> {
-    for name in [KEY_FILE, FILE] {
+    for name in [KEY_FILE, report_file::NAME, FILE] {
         let path = data.join(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -169,7 +172,7 @@ pub(super) fn addresses(config: &Config) -> Result<Addresses, Failure> {
 }
 
 /// Writes a file for the owner only, with a rename at the end.
-fn write_file(data: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+pub(super) fn write_file(data: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     use std::os::unix::fs::OpenOptionsExt;
     let write = || {
         let unfinished = data.join(format!("{name}.new"));

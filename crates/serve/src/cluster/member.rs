@@ -18,8 +18,10 @@ use super::identity::{Identity, addresses, key_path, read_key};
 use super::image::DirectoryImage;
 use super::membership::Members;
 use super::pipes::{Call, MemberServices};
+use super::report_file::DataFile;
 use super::stall::stall;
 use super::status::Cluster;
+use super::watch::watch;
 use crate::gate::TokenGate;
 use crate::journal::failure as journal_failure;
 use crate::listeners;
@@ -96,6 +98,7 @@ enum EndCause {
     Reign,
     Signal,
     Journal(String),
+    Outdated(Failure),
 }
 
 /// Runs a member until a signal ends it. Returns the failure if the journal or the consensus has failed.
@@ -124,6 +127,7 @@ pub(crate) async fn run(
         key,
         journal: journal.clone(),
         services: services.clone(),
+        reports: DataFile::new(&config.data.dir),
         ports,
     };
     let consensus = match Consensus::start(config, parts).await {
@@ -142,11 +146,19 @@ pub(crate) async fn run(
     );
     let purging = tokio::spawn(purging);
     let logging = tokio::spawn(log_members(consensus.node.clone()));
+    let watching = tokio::spawn(watch(consensus.node.clone()));
     let ended = serve(&start, &consensus, &services, signals).await;
     telling.abort();
     purging.abort();
     logging.abort();
-    ended
+    watching.abort();
+    match ended {
+        Ok(Some(failure)) if consensus.node.outdated().borrow().is_some() => {
+            // The links stay, so that all members see by name who is kept out.
+            Err(damaged::run(config, start.gate.clone(), failure, signals).await)
+        }
+        ended => ended,
+    }
 }
 
 async fn serve(
@@ -159,24 +171,30 @@ async fn serve(
     let mut led = Vec::new();
     loop {
         let front = Front::start(start, &consensus.node).await?;
-        let reigns = loop {
+        let next = loop {
             tokio::select! {
-                reigns = next_reigns(start, consensus, &led) => break reigns,
+                reigns = next_reigns(start, consensus, &led) => break Ok(reigns),
                 () = another_leader(&consensus.node), if !start.announcement.is_made.get() => {
                     start.announcement.make(config)?;
                 }
                 action = signals.next_or_hangup() => match action {
                     SignalAction::Reload => tracing::info!("files are reloaded when this node leads"),
-                    SignalAction::End => return Ok(None),
+                    SignalAction::End => break Err(None),
                 },
-                failure = failure(config, journal, &consensus.node) => return Ok(Some(failure)),
+                failure = failure(config, journal, &consensus.node) => break Err(Some(failure)),
+                failure = outdated(&consensus.node) => break Err(Some(failure)),
             }
         };
         front.close().await;
+        let reigns = match next {
+            Ok(reigns) => reigns,
+            Err(ended) => return Ok(ended),
+        };
         match lead(start, consensus, services, signals, &reigns).await? {
             EndCause::Reign => tracing::info!("this node does not lead any more"),
             EndCause::Signal => return Ok(None),
             EndCause::Journal(reason) => return Ok(Some(journal_failure(config, &reason))),
+            EndCause::Outdated(failure) => return Ok(Some(failure)),
         }
         led = reigns;
     }
@@ -263,6 +281,7 @@ async fn lead(
             reason = running.journal_failure(config.journal.exit_on_failure) => {
                 break EndCause::Journal(reason);
             }
+            failure = outdated(&consensus.node) => break EndCause::Outdated(failure),
         }
     };
     *services.listeners.lock() = None;
@@ -271,7 +290,7 @@ async fn lead(
             consensus.node.hand_over(HAND_OVER_MAX).await;
             running.shut_down(config, signals).await;
         }
-        EndCause::Reign | EndCause::Journal(_) => running.crash().await,
+        EndCause::Reign | EndCause::Journal(_) | EndCause::Outdated(_) => running.crash().await,
     }
     Ok(ended)
 }
@@ -331,6 +350,20 @@ async fn failure(config: &Config, journal: &Journal, node: &Node) -> Failure {
                 .hint("start the node again: it takes part with what is on its disk");
         }
         tokio::time::sleep(HEALTH).await;
+    }
+}
+
+/// Waits until a member has found out that this one has lost data, and returns the failure.
+async fn outdated(node: &Node) -> Failure {
+    let mut outdated = node.outdated();
+    loop {
+        if let Some(outdated) = *outdated.borrow_and_update() {
+            let by = outdated.by;
+            let message = format!("{outdated}; node {by} has a record of it");
+            return damaged::removal(node.id(), message);
+        }
+        // The sender is in the node, so it is not dropped.
+        let _ = outdated.changed().await;
     }
 }
 

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use cluster::{Node, PeerStatus, ShardStatus};
 use journal::ShardId;
 use platform::{
-    CallError, CallFuture, Member, Membership, PeerReplication, ShardReplication, ShardRole,
+    CallError, CallFuture, Member, Membership, PeerReplication, PeerState, ShardReplication,
+    ShardRole,
 };
 
 /// The members of the cluster that this node belongs to.
@@ -49,11 +50,12 @@ impl Membership for Members {
     }
 
     fn replication(&self) -> Vec<ShardReplication> {
-        let statuses = self.0.statuses().into_iter();
-        let replication = |status: ShardStatus| {
+        let statuses = (0..).map(ShardId).zip(self.0.statuses());
+        let replication = |(shard, status): (ShardId, ShardStatus)| {
             let peer = |it: &PeerStatus| PeerReplication {
                 id: it.id,
                 behind_blocks: status.behind_blocks(it),
+                behind_bytes: self.0.behind_bytes(shard, it),
                 behind: it.behind,
             };
             ShardReplication {
@@ -61,6 +63,7 @@ impl Membership for Members {
                 is_voter: status.voters.contains(&self.0.id()),
                 leader: status.leader,
                 term: status.term,
+                elections: status.elections,
                 last_block: status.last.0,
                 committed_block: status.committed.0,
                 uncommitted_bytes: status.uncommitted_bytes,
@@ -69,6 +72,22 @@ impl Membership for Members {
             }
         };
         statuses.map(replication).collect()
+    }
+
+    fn peers(&self) -> Vec<PeerState> {
+        let own = self.0.id();
+        let (clocks, kept_out) = (self.0.clocks().members, self.0.outdated_members());
+        let members = self.0.members().into_iter().map(|member| member.id);
+        let peer = |id: u64| PeerState {
+            id,
+            clock_ahead_ms: clocks.iter().find(|it| it.0 == id).map(|it| it.1),
+            is_kept_out: kept_out.contains_key(&id),
+        };
+        members.filter(|id| *id != own).map(peer).collect()
+    }
+
+    fn is_clock_off(&self) -> bool {
+        self.0.clocks().off_ms.is_some()
     }
 
     fn call(&self, to: u64, request: Bytes, timeout: Duration) -> CallFuture {

@@ -59,6 +59,8 @@ fn status(cluster: &Cluster) -> Value {
     let shards = (0..cluster.shard_count).map(ShardId);
     let statuses: Vec<_> = shards.map(|it| cluster.node.status(it)).collect();
     let own = cluster.node.id();
+    let kept_out = cluster.node.outdated_members();
+    let clocks = cluster.node.clocks().members;
     let nodes = cluster.node.members().into_iter().map(|member| {
         let id = member.id;
         let is_voter = statuses.iter().all(|it| it.voters.contains(&id));
@@ -71,6 +73,8 @@ fn status(cluster: &Cluster) -> Value {
             "shards_led": leads,
             "in_sync": statuses.iter().all(|it| it.in_sync(own).contains(&id)),
             "behind_blocks": behind(&statuses, own, id),
+            "clock_ahead_ms": clocks.iter().find(|it| it.0 == id).map(|it| it.1),
+            "kept_out": kept_out.get(&id).map(ToString::to_string),
             "link": addresses.link,
             "kafka": addresses.kafka,
             "http": addresses.http,

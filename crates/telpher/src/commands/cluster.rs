@@ -138,9 +138,10 @@ fn status_table(value: &Value) -> String {
         [
             text(&node["id"]),
             text(&node["name"]),
-            match is_leader {
-                true => "leader".to_owned(),
-                false => text(&node["role"]),
+            match (is_leader, &node["kept_out"]) {
+                (true, _) => "leader".to_owned(),
+                (false, Value::String(_)) => "kept out".to_owned(),
+                (false, _) => text(&node["role"]),
             },
             match node["in_sync"].as_bool() {
                 Some(true) => "yes".to_owned(),

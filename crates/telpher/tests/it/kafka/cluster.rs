@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -126,6 +127,36 @@ impl Cluster {
         self.again.push(child);
     }
 
+    /// Creates the topic, with a partition for each producer.
+    fn create_topic(&self) -> Vec<ProducerState> {
+        let topic = create_topics::Topic {
+            name: TOPIC.to_owned(),
+            num_partitions: PRODUCERS,
+            replication_factor: 3,
+            ..create_topics::Topic::default()
+        };
+        let request = create_topics::Request {
+            topics: vec![topic],
+            timeout_ms: 10_000,
+            ..create_topics::Request::default()
+        };
+        let created = self.connect(1).ask(5, &request).unwrap();
+        assert_eq!(created.topics[0].error_code, ErrorCode::None);
+        (0..PRODUCERS).map(|_| ProducerState::default()).collect()
+    }
+
+    /// Kills a node and waits until its process has ended.
+    fn kill_and_wait(&self, node: usize) {
+        self.kill(node);
+        eventually("a killed node has ended", || {
+            TcpStream::connect(self.address(node, "http")).is_err()
+        });
+    }
+
+    fn data(&self, node: usize) -> PathBuf {
+        PathBuf::from(self.nodes[node]["data"].as_str().unwrap())
+    }
+
     /// Lets producers write, through whichever node serves them, while `fault` runs.
     fn write_during(&mut self, states: &mut [ProducerState], fault: impl FnOnce(&mut Cluster)) {
         let is_over = AtomicBool::new(false);
@@ -179,23 +210,7 @@ impl Drop for Cluster {
 #[test]
 fn acked_records_survive_kill9_of_leaders_followers_and_all_nodes() {
     let mut cluster = Cluster::start();
-    let topic = create_topics::Topic {
-        name: TOPIC.to_owned(),
-        num_partitions: PRODUCERS,
-        replication_factor: 3,
-        ..create_topics::Topic::default()
-    };
-    let request = create_topics::Request {
-        topics: vec![topic],
-        timeout_ms: 10_000,
-        ..create_topics::Request::default()
-    };
-    let mut client = cluster.connect(1);
-    let created = client.ask(5, &request).unwrap();
-    assert_eq!(created.topics[0].error_code, ErrorCode::None);
-    drop(client);
-    let mut states: Vec<ProducerState> = Default::default();
-    states.resize_with(PRODUCERS as usize, ProducerState::default);
+    let mut states = cluster.create_topic();
     for round in 0..2 {
         let leader = cluster.leader();
         cluster.write_during(&mut states, |it| it.kill(leader));
@@ -257,6 +272,18 @@ fn members_report_their_own_state_and_damage() {
         let (status, page) = cluster.get(node, "/metrics");
         assert_eq!(status, 200, "{page}");
         let is_leader = metric(&page, "telpher_shard_is_leader{shard=\"0\"}");
+        assert!(metric(&page, "telpher_shard_elections_total{shard=\"0\"}") < 100.0);
+        assert_eq!(metric(&page, "telpher_member_clock_is_off"), 0.0);
+        let mut clocks = String::new();
+        eventually("the clocks of both others are measured", || {
+            (_, clocks) = cluster.get(node, "/metrics");
+            clocks
+                .matches("telpher_member_clock_ahead_seconds{")
+                .count()
+                == 2
+        });
+        let ahead = metric(&clocks, "telpher_member_clock_ahead_seconds{");
+        assert!(ahead.abs() < 0.5, "one machine has one clock: {ahead}");
         assert_eq!(is_leader, f64::from(node == leader), "{page}");
         assert_eq!(metric(&page, "telpher_shard_is_voter{shard=\"0\"}"), 1.0);
         let led_by = metric(&page, "telpher_shard_leader{shard=\"0\"}");
@@ -268,13 +295,14 @@ fn members_report_their_own_state_and_damage() {
             .matches("telpher_shard_peer_behind_blocks{shard=\"0\"")
             .count();
         assert_eq!(peers, if node == leader { 2 } else { 0 }, "{page}");
+        let bytes = page.matches("telpher_shard_peer_behind_bytes{shard=\"0\"");
+        assert_eq!(bytes.count(), peers);
         assert_eq!(cluster.get(node, "/livez"), (200, "ok\n".to_owned()));
         assert_eq!(cluster.get(node, "/readyz").0, 200);
     }
     let damaged = (leader + 1) % 3;
     cluster.kill(damaged);
-    let data = cluster.nodes[damaged]["data"].as_str().unwrap();
-    let manifest = std::path::Path::new(data).join("journal/MANIFEST");
+    let manifest = cluster.data(damaged).join("journal/MANIFEST");
     let mut bytes = std::fs::read(&manifest).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -295,4 +323,64 @@ fn members_report_their_own_state_and_damage() {
     let url = format!("tcp://{}", cluster.address(leader, "native"));
     let line = format!("append acme/demo/log done --url {url}");
     cluster.place.run(&line).expect(0);
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_directory(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn member_from_an_old_copy_is_kept_out_by_name() {
+    let mut cluster = Cluster::start();
+    let mut states = cluster.create_topic();
+    cluster.write_during(&mut states, |_| {});
+    let copied = (cluster.leader() + 1) % 3;
+    let (data, id) = (cluster.data(copied), cluster.nodes[copied]["id"].clone());
+    let [copy, newest] = ["copy", "newest"].map(|name| data.with_file_name(name));
+    cluster.kill_and_wait(copied);
+    copy_directory(&data, &copy);
+    cluster.restart(copied);
+    cluster.connect(copied);
+    cluster.write_during(&mut states, |_| {});
+    cluster.kill_and_wait(copied);
+    std::fs::rename(&data, &newest).unwrap();
+    std::fs::rename(&copy, &data).unwrap();
+
+    cluster.restart(copied);
+    let mut answer = (0, String::new());
+    eventually("the old copy takes no part", || {
+        answer = cluster.get(copied, "/readyz");
+        answer.0 == 503 && answer.1.contains("old copy")
+    });
+    let named = format!("node {id} runs from an old copy of its data");
+    assert!(answer.1.contains(&named), "{}", answer.1);
+    assert!(
+        cluster.try_connect(copied).is_none(),
+        "it serves no clients"
+    );
+    cluster.write_during(&mut states, |_| {});
+    cluster.check(&mut states);
+    let kept_out = format!("telpher_member_is_kept_out{{peer=\"{id}\"}} 1");
+    for node in (0..3).filter(|node| *node != copied) {
+        eventually("each other member keeps it out", || {
+            cluster.get(node, "/metrics").1.contains(&kept_out)
+        });
+    }
+
+    // With the directory that it had, it is a member as before.
+    cluster.kill_and_wait(copied);
+    std::fs::remove_dir_all(&data).unwrap();
+    std::fs::rename(&newest, &data).unwrap();
+    cluster.restart(copied);
+    cluster.connect(copied);
+    assert_eq!(cluster.get(copied, "/readyz").0, 200);
+    cluster.check(&mut states);
 }

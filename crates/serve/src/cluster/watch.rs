@@ -1,0 +1,75 @@
+//! Log lines about the other members: who is kept out, and whose clock differs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{ClockStatus, Node, OutdatedError};
+
+/// Interval of looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Difference of two clocks from which on it is reported, in milliseconds.
+const SKEW_MS: u64 = 500;
+
+/// Logs changes until the node ends.
+pub(super) async fn watch(node: Arc<Node>) {
+    let mut kept_out = BTreeMap::new();
+    let mut clocks = ClockLog::default();
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let refused = node.outdated_members();
+        log_refused(&kept_out, &refused);
+        kept_out = refused;
+        clocks.log(&node.clocks());
+    }
+}
+
+fn log_refused(known: &BTreeMap<u64, OutdatedError>, refused: &BTreeMap<u64, OutdatedError>) {
+    for (id, error) in refused {
+        if known.get(id) != Some(error) {
+            tracing::error!(
+                id,
+                %error,
+                "a member is kept out: it has an old copy of its data, or its disk has lost some; \
+                 remove it (telpher cluster remove ID) and let it join with an empty directory"
+            );
+        }
+    }
+}
+
+/// What was logged about clocks.
+#[derive(Default)]
+struct ClockLog {
+    is_off: bool,
+    skewed: BTreeSet<u64>,
+}
+
+impl ClockLog {
+    fn log(&mut self, status: &ClockStatus) {
+        match (status.off_ms, self.is_off) {
+            (Some(ahead_ms), false) => tracing::error!(
+                ahead_ms,
+                "the clock of this node is more than 10 s off the median of the members, so it does \
+                 not lead; set its clock"
+            ),
+            (None, true) => tracing::info!("the clock of this node is right again"),
+            _ => {}
+        }
+        self.is_off = status.off_ms.is_some();
+        for (id, ahead_ms, error_ms) in &status.members {
+            let is_skewed = ahead_ms.unsigned_abs() >= SKEW_MS + error_ms;
+            if is_skewed && self.skewed.insert(*id) {
+                tracing::warn!(
+                    id,
+                    ahead_ms,
+                    "the clock of a member differs from this node's"
+                );
+            }
+            // One that is measured at the limit is not reported again and again.
+            if ahead_ms.unsigned_abs() < SKEW_MS / 2 {
+                self.skewed.remove(id);
+            }
+        }
+    }
+}
