@@ -10,7 +10,6 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
 use super::report_file;
-
 use crate::journal::DIRECTORY;
 
 /// File of the key in the data directory.
