@@ -7,14 +7,13 @@
 mod doors;
 mod durable_node;
 mod io;
-mod network;
 mod node;
 mod transcript;
 mod world;
 
 pub use doors::Dialer;
 pub use durable_node::{DurableNode, Settings};
-pub use network::{Link, Network, Weather};
+pub use net::simulated::{Link, Network, Weather};
 pub use node::Node;
 pub use transcript::Transcript;
 pub use world::{run, run_all};
