@@ -11,18 +11,21 @@ mod admit;
 pub mod fuzzing;
 mod group;
 mod init;
+mod leadership;
 mod link;
 mod member;
 mod node;
 mod proposer;
 mod raft;
 mod reign;
+mod stall;
 mod tend;
 mod wait;
 
 pub use admit::IDS_STREAM;
 pub use group::{ChangeError, PeerStatus, ShardStatus};
 pub use init::{InitError, InitState, init, init_state, members_on_disk};
+pub use leadership::Leadership;
 pub use link::{
     CALL_SIZE_MAX, CallError, Dialer, HandshakeError, Image, JoinError, Joined, Key, KeyError,
     Refusal, Services, join,
@@ -30,3 +33,4 @@ pub use link::{
 pub use member::{AddressError, Addresses, Member};
 pub use node::{Acceptor, Node, Settings, StartError};
 pub use raft::LogError;
+pub use stall::stall;

@@ -18,7 +18,6 @@ mod joining;
 mod member;
 mod membership;
 mod pipes;
-mod stall;
 mod status;
 
 pub(super) use damaged::run as run_damaged;

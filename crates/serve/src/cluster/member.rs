@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::journal::{Health, Journal, Reign, SyncTimes};
-use cluster::{Addresses, Node};
+use cluster::{Addresses, Leadership, Node, stall};
 use config::Config;
 use console::{Exit, Failure, SignalAction, Signals};
 use parking_lot::Mutex;
@@ -16,7 +16,6 @@ use super::identity::{Identity, addresses, key_path, read_key};
 use super::image::DirectoryImage;
 use super::membership::Members;
 use super::pipes::{Call, MemberServices};
-use super::stall::stall;
 use super::status::Cluster;
 use crate::gate::TokenGate;
 use crate::journal::failure as journal_failure;
@@ -27,16 +26,6 @@ use crate::running::{Dependencies, Member, NodeJournal, Running};
 
 /// Time for the leadership to pass to another member before this one ends.
 const HAND_OVER_MAX: Duration = Duration::from_secs(3);
-
-/// Pause between two looks at reigns that are ending.
-const POLL: Duration = Duration::from_millis(2);
-
-/// Time without an answer of a quorum after which a leader disconnects its clients: longer than the
-/// lease in which no other is elected.
-const QUORUM_MAX: Duration = Duration::from_millis(1500);
-
-/// Interval of looks at the answers of the quorum.
-const QUORUM_POLL: Duration = Duration::from_millis(100);
 
 /// Interval of looks at the health of the journal while another member leads.
 const HEALTH: Duration = Duration::from_secs(1);
@@ -129,7 +118,7 @@ async fn serve(
 ) -> Result<Option<Failure>, Failure> {
     let (config, journal) = (start.config, &start.journal);
     let mut is_announced = false;
-    let mut led = Vec::new();
+    let mut leadership = Leadership::new(consensus.node.clone());
     loop {
         let front = Front::start(start, &consensus.node).await?;
         if !is_announced {
@@ -138,7 +127,7 @@ async fn serve(
         }
         let reigns = loop {
             tokio::select! {
-                reigns = next_reigns(start, consensus, &led) => break reigns,
+                reigns = leadership.next() => break reigns,
                 action = signals.next_or_hangup() => match action {
                     SignalAction::Reload => tracing::info!("files are reloaded when this node leads"),
                     SignalAction::End => return Ok(None),
@@ -152,25 +141,6 @@ async fn serve(
             EndCause::Signal => return Ok(None),
             EndCause::Journal(reason) => return Ok(Some(journal_failure(config, &reason))),
         }
-        led = reigns;
-    }
-}
-
-/// Waits until this node leads all shards, in other reigns than those in which it did before: services
-/// that are opened now must see all that the earlier ones have decided.
-async fn next_reigns(
-    start: &Start<'_>,
-    consensus: &Consensus,
-    led: &[(Reign, u64)],
-) -> Vec<(Reign, u64)> {
-    consensus.node.renew(led).await;
-    loop {
-        let reigns = consensus.all_reigns(start.journal.shard_count()).await;
-        if reigns.iter().zip(led).all(|(new, old)| new != old) {
-            return reigns;
-        }
-        // The end of a reign is on its way.
-        tokio::time::sleep(POLL).await;
     }
 }
 
@@ -199,7 +169,7 @@ async fn lead(
     let mut running = match started {
         Ok(running) => running,
         Err(failure) => {
-            let over = consensus.end_of_any(reigns);
+            let over = consensus.node.end_of_any(reigns);
             return match tokio::time::timeout(Duration::ZERO, over).await {
                 Ok(()) => {
                     tracing::warn!(error = %failure, "the leadership ended at its beginning");
@@ -214,8 +184,8 @@ async fn lead(
     let reload = (start.reload)(running.node());
     let ended = loop {
         tokio::select! {
-            () = consensus.end_of_any(reigns) => break EndCause::Reign,
-            () = loss_of_quorum(&consensus.node) => {
+            () = consensus.node.end_of_any(reigns) => break EndCause::Reign,
+            () = consensus.node.loss_of_quorum() => {
                 tracing::warn!("no quorum of members answers");
                 break EndCause::Reign;
             }
@@ -244,14 +214,6 @@ async fn lead(
         EndCause::Reign | EndCause::Journal(_) => running.crash().await,
     }
     Ok(ended)
-}
-
-/// Waits until no quorum has answered this node for so long that another may lead. Its clients would
-/// wait for answers that cannot come.
-async fn loss_of_quorum(node: &Node) {
-    while node.quorum_age().is_none_or(|age| age < QUORUM_MAX) {
-        tokio::time::sleep(QUORUM_POLL).await;
-    }
 }
 
 /// Waits until the journal or the consensus has failed, and returns the failure.
