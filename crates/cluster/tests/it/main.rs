@@ -4,6 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod agreement;
+mod begin;
+mod clients;
+mod disk;
+mod faults;
+mod history;
+mod leaders;
+mod links;
 mod members;
-mod network;
 mod world;
