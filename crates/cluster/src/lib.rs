@@ -14,6 +14,7 @@ mod init;
 mod leadership;
 mod link;
 mod member;
+mod membership;
 mod node;
 mod proposer;
 mod raft;
@@ -31,6 +32,7 @@ pub use link::{
     Refusal, Services, join,
 };
 pub use member::{AddressError, Addresses, Member};
+pub use membership::Members;
 pub use node::{Acceptor, Node, Settings, StartError};
 pub use raft::LogError;
 pub use stall::stall;

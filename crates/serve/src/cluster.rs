@@ -16,7 +16,6 @@ mod image;
 mod init;
 mod joining;
 mod member;
-mod membership;
 mod pipes;
 mod status;
 

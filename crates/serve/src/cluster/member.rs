@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::journal::{Health, Journal, Reign, SyncTimes};
-use cluster::{Addresses, Leadership, Node, stall};
+use cluster::{Addresses, Leadership, Members, Node, stall};
 use config::Config;
 use console::{Exit, Failure, SignalAction, Signals};
 use parking_lot::Mutex;
@@ -14,7 +14,6 @@ use super::damaged;
 use super::front::Front;
 use super::identity::{Identity, addresses, key_path, read_key};
 use super::image::DirectoryImage;
-use super::membership::Members;
 use super::pipes::{Call, MemberServices};
 use super::status::Cluster;
 use crate::gate::TokenGate;
@@ -159,7 +158,7 @@ async fn lead(
         sync_times: start.sync_times.clone(),
     };
     let member = Member {
-        membership: Arc::new(Members(consensus.node.clone())),
+        membership: Arc::new(Members::new(consensus.node.clone())),
         cluster: Cluster {
             node: consensus.node.clone(),
             shard_count: start.journal.shard_count(),
