@@ -4,6 +4,7 @@
 //! Nothing here uses real time or real sockets. Simulated parts implement the same traits as the
 //! real ones: [`net::Source`], [`net::Sink`], [`platform::Clock`], [`platform::Entropy`].
 
+mod cluster;
 mod doors;
 mod durable_node;
 mod io;
@@ -11,6 +12,7 @@ mod node;
 mod transcript;
 mod world;
 
+pub use cluster::{Cluster, ClusterClient};
 pub use doors::Dialer;
 pub use durable_node::{DurableNode, Settings};
 pub use net::simulated::{Link, Network, Weather};
