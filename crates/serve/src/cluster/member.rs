@@ -26,6 +26,9 @@ use crate::running::{Dependencies, Member, NodeJournal, Running};
 /// Time for the leadership to pass to another member before this one ends.
 const HAND_OVER_MAX: Duration = Duration::from_secs(3);
 
+/// Time in which the end of a reign is noticed that has let the opening of services fail.
+const REIGN_END_MAX: Duration = Duration::from_secs(1);
+
 /// Interval of looks at the health of the journal while another member leads.
 const HEALTH: Duration = Duration::from_secs(1);
 
@@ -169,7 +172,7 @@ async fn lead(
         Ok(running) => running,
         Err(failure) => {
             let over = consensus.node.end_of_any(reigns);
-            return match tokio::time::timeout(Duration::ZERO, over).await {
+            return match tokio::time::timeout(REIGN_END_MAX, over).await {
                 Ok(()) => {
                     tracing::warn!(error = %failure, "the leadership ended at its beginning");
                     Ok(EndCause::Reign)
