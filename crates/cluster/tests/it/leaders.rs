@@ -73,6 +73,50 @@ fn leader_that_reaches_nobody_is_replaced_and_shows_no_other_records() {
 }
 
 #[test]
+fn blocks_that_are_refused_after_a_lease_are_taken_in_their_order() {
+    run(async {
+        let (mut world, leader, [one, other]) = served(125).await;
+        // Longer than a lease, and shorter than an election needs.
+        for _ in 0..4 {
+            world.links.block_both(leader, one);
+            world.links.block_both(leader, other);
+            world.run_for(SECOND).await;
+            world.links.network.heal();
+            world.run_for(SECOND).await;
+        }
+        let refused = |shard| world.node(leader).status(shard).refused_proposals;
+        assert!(refused(ShardId(0)) > 0 && refused(ShardId(1)) > 0);
+        assert_eq!(world.node(leader).failure(), None);
+        world.agree().await;
+    });
+}
+
+#[test]
+fn services_that_are_opened_again_in_one_term_see_all_that_was_decided() {
+    run(async {
+        let (mut world, leader, others) = served(126).await;
+        let term = world.node(leader).status(ShardId(0)).term;
+        for other in others {
+            world.stop(other, false).await;
+        }
+        world
+            .run_until("services without a quorum", |it| it.serving().is_none())
+            .await;
+        world.run_for(SECOND).await;
+        for other in others {
+            world.open(other).await;
+        }
+        world
+            .run_until("no service", |it| it.serving().is_some())
+            .await;
+        assert_eq!(world.serving(), Some(leader));
+        assert_eq!(world.node(leader).status(ShardId(0)).term, term);
+        world.run_for(SECOND).await;
+        world.agree().await;
+    });
+}
+
+#[test]
 fn dead_log_links_end_no_acknowledged_record() {
     run(async {
         let (mut world, leader, [one, other]) = served(130).await;
