@@ -201,7 +201,6 @@ fn no_message_is_lost_in_thousands_of_worlds() {
     check(crate::support::seeds(40..4_000));
 }
 
-/// Seeds of the long run, or those in the environment variable.
 fn check(seeds: Range<u64>) {
     let is_one = seeds.end == seeds.start + 1;
     let lines = run_all(seeds, world).concat();

@@ -326,7 +326,7 @@ fn acknowledged_records_offsets_and_transactions_survive_power_failures() {
 #[test]
 #[ignore = "minutes"]
 fn acknowledged_records_survive_in_thousands_of_worlds() {
-    run_all(20..2_000, world);
+    run_all(crate::support::seeds(20..2_000), world);
 }
 
 #[test]
