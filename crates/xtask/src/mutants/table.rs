@@ -1,5 +1,6 @@
 //! Table of the mutants and the proofs that must catch them.
 
+mod cluster;
 mod conversations;
 mod journal;
 
@@ -32,7 +33,8 @@ pub(super) struct Edit {
 
 /// Returns all mutants; those of one crate are adjacent.
 pub(super) fn all() -> impl Iterator<Item = &'static Mutant> {
-    journal::MUTANTS.iter().chain(&conversations::MUTANTS)
+    let first = journal::MUTANTS.iter().chain(&conversations::MUTANTS);
+    first.chain(&cluster::MUTANTS)
 }
 
 #[cfg(test)]
