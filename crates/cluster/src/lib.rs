@@ -12,13 +12,16 @@ mod clock;
 pub mod fuzzing;
 mod group;
 mod init;
+mod leadership;
 mod link;
 mod member;
+mod membership;
 mod node;
 mod proposer;
 mod raft;
 mod reign;
 mod report;
+mod stall;
 mod tend;
 mod wait;
 
@@ -28,10 +31,13 @@ pub use group::{ChangeError, PeerStatus, ShardStatus};
 pub use init::{
     InitError, InitState, LeaveError, founder_id, init, init_state, leave, members_on_disk,
 };
+pub use leadership::Leadership;
 pub use link::{
     CALL_SIZE_MAX, CallError, Dialer, HandshakeError, Image, JoinError, Joined, Key, KeyError,
     Outdated, OutdatedError, Refusal, ReportFile, Services, join,
 };
 pub use member::{AddressError, Addresses, Member};
+pub use membership::Members;
 pub use node::{Acceptor, Node, Settings, StartError};
 pub use raft::LogError;
+pub use stall::stall;

@@ -80,7 +80,7 @@ pub struct Node {
     groups: Arc<[Group]>,
     clocks: Arc<Clocks>,
     admission: Arc<Admission>,
-    tasks: JoinSet<()>,
+    tasks: parking_lot::Mutex<JoinSet<()>>,
 }
 
 /// Serves connections that peers have dialed.
@@ -175,7 +175,7 @@ impl Node {
             groups,
             clocks,
             admission,
-            tasks,
+            tasks: parking_lot::Mutex::new(tasks),
         })
     }
 
@@ -376,9 +376,10 @@ impl Node {
         }
     }
 
-    /// Ends the node's part.
-    pub async fn stop(mut self) {
-        self.tasks.abort_all();
+    /// Ends the node's part: its connections at once, its consensus when it waits for no disk.
+    pub async fn stop(&self) {
+        self.peers.close();
+        self.tasks.lock().abort_all();
         for group in self.groups.iter() {
             let _ = group.raft.shutdown().await;
         }
@@ -392,6 +393,11 @@ impl Node {
     /// Returns the node's id.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Returns the number of shards.
+    pub fn shard_count(&self) -> u16 {
+        self.journal.shard_count()
     }
 
     /// Returns the leader of shard 0, if this node knows it.

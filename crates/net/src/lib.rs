@@ -5,8 +5,8 @@
 //! flush is told so; it flushes at the end of its turn, on its own thread. So a message never waits
 //! until another task is scheduled.
 //!
-//! The crate knows bytes and readiness. It knows no frames, names or clocks. A simulated network
-//! implements the same traits.
+//! The crate knows bytes and readiness. It knows no frames, names or clocks. The simulated network
+//! (`simulated`, with the feature `simulation`) implements the same traits.
 
 mod address;
 mod budget;
@@ -14,6 +14,8 @@ mod connect;
 mod eager;
 pub mod inproc;
 mod outbox;
+#[cfg(feature = "simulation")]
+pub mod simulated;
 mod stream;
 mod tcp;
 mod tls;

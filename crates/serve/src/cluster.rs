@@ -17,10 +17,8 @@ mod init;
 mod joining;
 mod leave;
 mod member;
-mod membership;
 mod pipes;
 mod report_file;
-mod stall;
 mod status;
 mod watch;
 

@@ -4,17 +4,18 @@
 //! Nothing here uses real time or real sockets. Simulated parts implement the same traits as the
 //! real ones: [`net::Source`], [`net::Sink`], [`platform::Clock`], [`platform::Entropy`].
 
+mod cluster;
 mod doors;
 mod durable_node;
 mod io;
-mod network;
 mod node;
 mod transcript;
 mod world;
 
+pub use cluster::{Cluster, ClusterClient};
 pub use doors::Dialer;
 pub use durable_node::{DurableNode, Settings};
-pub use network::{Link, Network, Weather};
+pub use net::simulated::{Link, Network, Weather};
 pub use node::Node;
 pub use transcript::Transcript;
 pub use world::{run, run_all};

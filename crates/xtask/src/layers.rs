@@ -146,8 +146,13 @@ pub(crate) const LAYERS: &[Layer] = &[
         must_not_know: &["axum", "hyper"],
     },
     Layer {
+        name: "platform",
+        may_use: &["journal", "model"],
+        must_not_know: STORAGE,
+    },
+    Layer {
         name: "cluster",
-        may_use: &["journal", "net"],
+        may_use: &["journal", "net", "platform"],
         must_not_know: &[
             "axum",
             "h2",
@@ -156,11 +161,6 @@ pub(crate) const LAYERS: &[Layer] = &[
             "tokio-postgres",
             "redis",
         ],
-    },
-    Layer {
-        name: "platform",
-        may_use: &["journal", "model"],
-        must_not_know: STORAGE,
     },
     Layer {
         name: "store",

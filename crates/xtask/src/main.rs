@@ -82,7 +82,8 @@ const TASKS: [Task; 21] = [
     },
     Task {
         name: "sim",
-        about: "simulate thousands of worlds; or conversations under --seeds N or under --seed S",
+        about: "simulate thousands of worlds; or new ones for --minutes N; or --world NAME under --seeds N \
+                or under --seed S",
         run: sim::run,
     },
     Task {

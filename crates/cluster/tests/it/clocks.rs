@@ -23,7 +23,7 @@ fn leader_whose_clock_is_off_hands_over_and_begins_no_reign() {
         run(async {
             let mut world = World::start(seed).await;
             let wrong = serving(&mut world).await;
-            world.set_clock(wrong, ahead_ms);
+            world.set_skew(wrong, ahead_ms);
             world.run_for(4 * SECOND).await;
             let status = world.node(wrong).clocks();
             let off_ms = status.off_ms.expect("its clock is off");
@@ -37,7 +37,7 @@ fn leader_whose_clock_is_off_hands_over_and_begins_no_reign() {
                 assert_ne!(world.leader(ShardId(0)), Some(wrong));
                 world.open(leader).await;
             }
-            world.set_clock(wrong, 0);
+            world.set_skew(wrong, 0);
             world.run_for(3 * SECOND).await;
             assert_eq!(world.node(wrong).clocks().off_ms, None);
             world.agree().await;
@@ -50,7 +50,7 @@ fn small_skew_changes_no_leader_and_is_measured() {
     run(async {
         let mut world = World::start(72).await;
         let leader = serving(&mut world).await;
-        world.set_clock(leader, 3_000);
+        world.set_skew(leader, 3_000);
         assert_eq!(serving(&mut world).await, leader);
         let other = (1..=NODES).find(|id| *id != leader).unwrap();
         let members = world.node(other).clocks().members;
@@ -70,7 +70,7 @@ fn cluster_with_three_different_clocks_has_a_leader() {
             let mut world = World::start(seed).await;
             world.run_for(3 * SECOND).await;
             for (id, ahead_ms) in [(1, 0), (2, -20_000), (3, 40_000)] {
-                world.set_clock(id, ahead_ms);
+                world.set_skew(id, ahead_ms);
             }
             world.run_for(5 * SECOND).await;
             assert_eq!(serving(&mut world).await, 1, "the median");
@@ -86,7 +86,7 @@ fn lower_clock_leads_while_the_third_member_is_down() {
         let ahead = serving(&mut world).await;
         let others: Vec<u64> = (1..=NODES).filter(|id| *id != ahead).collect();
         let [right, down] = others[..] else { panic!() };
-        world.set_clock(ahead, 15_000);
+        world.set_skew(ahead, 15_000);
         world.stop(down, true).await;
         world.run_for(12 * SECOND).await;
         assert_eq!(serving(&mut world).await, right);

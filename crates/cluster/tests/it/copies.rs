@@ -5,6 +5,7 @@ use std::time::Duration;
 use journal::ShardId;
 
 use crate::agreement::run;
+use crate::links::host;
 use crate::world::{NODES, World};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -129,8 +130,9 @@ fn wiped_node_does_not_answer_for_its_old_id() {
         let others: Vec<u64> = (1..=NODES).filter(|id| *id != leader).collect();
         let [other, wiped] = others[..] else { panic!() };
         world.stop(wiped, true).await;
-        world.wipe(wiped, 9);
-        world.open(wiped).await;
+        world.forget(wiped);
+        world.add_empty(9, host(wiped));
+        world.open(9).await;
         let request = bytes::Bytes::from_static(b"request");
         let asked = world.node(leader.min(other)).call(wiped, request, SECOND);
         assert_eq!(asked.await, Err(cluster::CallError::NotSent));

@@ -4,8 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod agreement;
+mod begin;
+mod clients;
 mod clocks;
 mod copies;
+mod disk;
+mod faults;
+mod history;
+mod leaders;
+mod links;
 mod members;
-mod network;
 mod world;

@@ -1,69 +1,102 @@
-//! Three nodes, a client of each, and the checks.
+//! Nodes, their disks and links, and clients, in one process with a clock that jumps.
 
 mod copies;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster::{Key, Node, Settings};
+use cluster::{Image, JoinError, Joined, Key, Node, Settings};
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use journal::disk::SimulatedDisk;
 use journal::disk::simulated::Fate;
-use journal::filing::Step;
-use journal::record::{self, RecordKind};
+use journal::disk::{Disk, SimulatedDisk};
 use journal::{
-    AppendError, Background, Commit, DecidedBlock, Index, Journal, Line, LineStep, Options, Reign,
-    ShardId, Stage, Status, StreamId, Ticket,
+    Commit, Index, Journal, Options, Reign, ShardId, Stage, StreamId, Ticket, backup, record,
 };
 use net::Stream;
+use net::simulated::{Network, Weather};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::copies::Reports;
-use crate::network::{Network, address};
+use crate::clients::{Service, Waiting, serve};
+use crate::disk::{DiskState, SYNC, repair, step_disk};
+use crate::history::{History, numbers};
+use crate::links::{Links, address, host};
 
 pub(crate) const NODES: u64 = 3;
-const SHARDS: u16 = 2;
-const STREAMS: u64 = 3;
+pub(crate) const SHARDS: u16 = 2;
 const CLUSTER: u64 = 0xC1;
 const SEGMENT_SIZE: u64 = 128 << 10;
 
 /// Limit on the time in which the nodes agree after all faults have ended.
 const AGREE_MAX: Duration = Duration::from_secs(60);
 
+/// Time for which the leader of shard 0 is the same before it leads the other shards too.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// Pause between two writes of the clients at most, in microseconds.
+const PAUSE_US_MAX: u64 = 40_000;
+
+/// One in so many acknowledgements is checked against the disks, usually.
+const QUORUM_CHECKS: u8 = 60;
+
 /// A node with its disk.
-struct Member {
-    /// Its place, and so its address.
-    id: u64,
-    /// The id that it presents.
-    presented: u64,
+pub(crate) struct Member {
+    pub(crate) id: u64,
+    host: String,
     disk: SimulatedDisk,
-    starts: u64,
     /// What the other members have reported to it.
     reports: Reports,
-    /// Milliseconds by which its clock is ahead.
-    clock_ms: Arc<AtomicI64>,
-    running: Option<Running>,
+    pub(crate) starts: u64,
+    pub(crate) running: Option<Running>,
+    clock: Clock,
 }
 
-struct Running {
-    journal: Arc<Journal>,
-    node: Node,
-    /// Longest time of a sync, in microseconds.
-    sync_us: Arc<Mutex<u64>>,
+/// The clock of a node.
+#[derive(Clone)]
+struct Clock {
+    start: Instant,
+    skew_ms: Arc<AtomicI64>,
+}
+
+impl Clock {
+    fn now_ms(&self) -> u64 {
+        let elapsed = self.start.elapsed().as_millis() as u64;
+        (1_700_000_000_000 + elapsed).saturating_add_signed(self.skew_ms.load(Ordering::Relaxed))
+    }
+}
+
+pub(crate) struct Running {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) node: Arc<Node>,
+    pub(crate) disk: Arc<Mutex<DiskState>>,
+    pub(crate) service: Arc<Mutex<Option<Service>>>,
     tasks: JoinSet<()>,
     /// Last block of each shard that was committed when it was checked.
     checked: [Index; SHARDS as usize],
 }
 
-/// Answers each call with its request.
-struct Echo;
+/// Answers each call with its request, and admits new members.
+struct MemberServices {
+    node: OnceLock<std::sync::Weak<Node>>,
+    disk: SimulatedDisk,
+    clock: Clock,
+}
 
-impl cluster::Services for Echo {
+/// An image of a journal on a disk of its own.
+struct DiskImage(SimulatedDisk);
+
+impl Image for DiskImage {
+    fn disk(&self) -> &dyn Disk {
+        &self.0
+    }
+}
+
+impl cluster::Services for MemberServices {
     fn answer(&self, _: u64, request: Bytes) -> BoxFuture<'static, Bytes> {
         Box::pin(std::future::ready(request))
     }
@@ -74,8 +107,18 @@ impl cluster::Services for Echo {
     }
 
     fn join(&self, stream: Stream) -> BoxFuture<'static, ()> {
-        stream.sink.close();
-        Box::pin(std::future::ready(()))
+        let node = self.node.get().and_then(std::sync::Weak::upgrade).unwrap();
+        let (disk, now_ms) = (self.disk.clone(), self.clock.now_ms());
+        Box::pin(async move {
+            let image = move || {
+                let image = SimulatedDisk::new(1);
+                let no_link = |_: &str| Err(std::io::ErrorKind::Unsupported.into());
+                backup::copy(&disk, &image, &no_link).map_err(std::io::Error::other)?;
+                Ok(Box::new(DiskImage(image)) as Box<dyn Image>)
+            };
+            // The newcomer sees the failure.
+            let _ = node.admit(stream, now_ms, image).await;
+        })
     }
 }
 
@@ -90,41 +133,22 @@ pub(crate) fn member(id: u64) -> cluster::Member {
     }
 }
 
-/// An append whose outcome is not known.
-struct Waiting {
-    id: u64,
-    starts: u64,
-    ticket: Ticket,
-    stream: StreamId,
-    offset: u64,
-    payload: u64,
-    /// Number of disks that the block must be on.
-    quorum: usize,
+fn key() -> Key {
+    Key::new(&[7; 32]).unwrap()
 }
 
 pub(crate) struct World {
     pub(crate) rng: fastrand::Rng,
-    pub(crate) network: Network,
-    members: Vec<Member>,
+    pub(crate) links: Links,
+    pub(crate) members: Vec<Member>,
     /// The nodes that begin the cluster are those with the lowest ids.
     founders: u64,
     start: Instant,
-    payloads: u64,
-    waiting: Vec<Waiting>,
-    history: History,
-}
-
-/// Observations over all nodes.
-#[derive(Default)]
-struct History {
-    /// Blocks by shard, index and term.
-    blocks: BTreeMap<(u16, u64, u64), DecidedBlock>,
-    committed: BTreeMap<(u16, u64), DecidedBlock>,
-    leaders: BTreeMap<(u16, u64), u64>,
-    /// Payloads of acknowledged appends, by shard, stream and offset.
-    acked: BTreeMap<(u16, u64, u64), u64>,
-    /// Payloads of appends that never took place.
-    moved: BTreeSet<u64>,
+    pub(crate) payloads: u64,
+    pub(crate) waiting: Vec<Waiting>,
+    /// One in so many acknowledgements is checked against the disks.
+    pub(crate) quorum_checks: u8,
+    pub(crate) history: History,
 }
 
 /// Figures of a run.
@@ -136,6 +160,8 @@ pub(crate) struct Counts {
     pub(crate) elections: usize,
     /// Blocks by shard, index and term.
     pub(crate) blocks: usize,
+    /// Records that were read.
+    pub(crate) reads: usize,
     /// Simulated time.
     pub(crate) took: Duration,
 }
@@ -150,24 +176,19 @@ impl World {
     /// members.
     pub(crate) async fn start_with(seed: u64, founders: u64) -> World {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let new = |id| Member {
-            id,
-            presented: id,
-            disk: SimulatedDisk::new(rng.u64(..)),
-            starts: 0,
-            reports: Reports::default(),
-            clock_ms: Arc::default(),
-            running: None,
-        };
-        let members = (1..=NODES).map(new).collect();
+        let start = Instant::now();
+        let members = (1..=NODES).map(|id| Member::new(id, host(id), rng.u64(..), start));
+        let members = members.collect();
+        let network = Network::new(rng.u64(..), Weather::CALM);
         let mut world = World {
-            network: Network::new(rng.u64(..)),
+            links: Links::new(network),
             members,
             founders,
             rng,
-            start: Instant::now(),
+            start,
             payloads: 0,
             waiting: Vec::new(),
+            quorum_checks: QUORUM_CHECKS,
             history: History::default(),
         };
         for id in 1..=NODES {
@@ -176,14 +197,27 @@ impl World {
         world
     }
 
-    fn member(&mut self, id: u64) -> &mut Member {
-        &mut self.members[id as usize - 1]
+    pub(crate) fn member(&self, id: u64) -> &Member {
+        let member = self.members.iter().find(|it| it.id == id);
+        member.expect("there is such a node")
+    }
+
+    fn member_mut(&mut self, id: u64) -> &mut Member {
+        let member = self.members.iter_mut().find(|it| it.id == id);
+        member.expect("there is such a node")
+    }
+
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        self.members.iter().map(|it| it.id).collect()
+    }
+
+    pub(crate) fn running(&self, id: u64) -> &Running {
+        self.member(id).running.as_ref().expect("the node runs")
     }
 
     /// Returns a running node.
-    pub(crate) fn node(&self, id: u64) -> &Node {
-        let running = self.members[id as usize - 1].running.as_ref();
-        &running.expect("the node runs").node
+    pub(crate) fn node(&self, id: u64) -> &Arc<Node> {
+        &self.running(id).node
     }
 
     /// Returns the reigns of a node over all shards, if it leads all.
@@ -192,6 +226,15 @@ impl World {
         shards
             .map(|it| *self.node(id).reigns(it).borrow())
             .collect()
+    }
+
+    /// Returns the node whose service is open, if there is one.
+    pub(crate) fn serving(&self) -> Option<u64> {
+        let serves = |it: &&Member| {
+            let running = it.running.as_ref();
+            running.is_some_and(|it| it.service.lock().is_some())
+        };
+        self.members.iter().find(serves).map(|it| it.id)
     }
 
     /// Returns the voters of each shard, as a node knows them.
@@ -210,60 +253,62 @@ impl World {
     }
 
     pub(crate) fn is_running(&self, id: u64) -> bool {
-        self.members[id as usize - 1].running.is_some()
+        self.member(id).running.is_some()
     }
 
     /// Starts a node on its disk.
     pub(crate) async fn open(&mut self, id: u64) {
         let entropy = self.rng.u64(..);
         let seed = self.rng.u64(..);
-        let (network, start) = (self.network.clone(), self.start);
-        let founders = self.founders;
-        let member = self.member(id);
-        let options = Options {
-            journal_id: 100 + id,
-            entropy,
-            shard_count: SHARDS,
-            segment_size: SEGMENT_SIZE,
-            reserve_size: 0,
-            hold_size: 1 << 40,
-            commit: Commit::ByCaller,
-            ..Options::default()
-        };
+        let (links, founders) = (self.links.clone(), self.founders);
+        let member = self.member_mut(id);
+        repair(&member.disk);
+        let options = member.options(entropy);
         let disk = Arc::new(member.disk.clone());
         let opened = Journal::open_stepped(disk, &options).unwrap();
         let journal = Arc::new(opened.journal);
-        let mut init = None;
-        if member.starts == 0 && id <= founders {
-            let members: Vec<_> = (1..=founders).map(self::member).collect();
-            init = Some(members);
-        }
+        let is_first = member.starts == 0 && id <= founders;
         member.starts += 1;
         let mut tasks = JoinSet::new();
-        let sync_us = Arc::new(Mutex::new(2000));
-        let steps = step_disk(opened.line, opened.background, seed, sync_us.clone(), start);
+        let state = DiskState::new();
+        let clock = member.clock.clone();
+        let steps = {
+            let clock = clock.clone();
+            let now_ms = move || clock.now_ms();
+            step_disk(opened.line, opened.background, seed, state.clone(), now_ms)
+        };
         tasks.spawn(steps);
-        if let Some(members) = init {
+        if is_first {
+            let members: Vec<_> = (1..=founders).map(self::member).collect();
             cluster::init(&journal, &members, 1000).await.unwrap();
         }
         let settings = Settings {
             cluster: CLUSTER,
-            id: member.presented,
-            key: Key::new(&[7; 32]).unwrap(),
+            id,
+            key: key(),
             entropy,
-            settle: Duration::from_secs(2),
+            settle: SETTLE,
         };
-        let clock_ms = member.clock_ms.clone();
-        let now_ms = move || now_ms(start).saturating_add_signed(clock_ms.load(Ordering::Relaxed));
-        let (dialer, reports) = (network.dialer(id), Box::new(member.reports.clone()));
-        let calls = Arc::new(Echo);
+        let services = Arc::new(MemberServices {
+            node: OnceLock::new(),
+            disk: member.disk.clone(),
+            clock: clock.clone(),
+        });
+        let now_ms = move || clock.now_ms();
+        let (dialer, reports) = (links.dialer(member.host.clone()), member.reports.clone());
+        let reports = Box::new(reports);
+        let calls = services.clone();
         let node = Node::start(journal.clone(), settings, dialer, calls, reports, now_ms).await;
-        let node = node.unwrap();
-        network.set_acceptor(id, node.acceptor());
-        self.member(id).running = Some(Running {
+        let node = Arc::new(node.unwrap());
+        let _ = services.node.set(Arc::downgrade(&node));
+        links.listen(member.host.clone(), node.acceptor());
+        let service = Arc::default();
+        tasks.spawn(serve(node.clone(), journal.clone(), Arc::clone(&service)));
+        member.running = Some(Running {
             journal,
             node,
-            sync_us,
+            disk: state,
+            service,
             tasks,
             checked: Default::default(),
         });
@@ -271,76 +316,138 @@ impl World {
 
     /// Stops a node without a word. A power failure also loses changes that are not synced.
     pub(crate) async fn stop(&mut self, id: u64, is_power_failure: bool) {
-        self.network.remove(id);
-        let Some(mut running) = self.member(id).running.take() else {
+        self.end(id, is_power_failure);
+        // What is left of its tasks ends.
+        tokio::task::yield_now().await;
+    }
+
+    /// Cuts the power of all nodes at one moment.
+    pub(crate) async fn cut_power(&mut self) {
+        for id in self.ids() {
+            self.end(id, true);
+        }
+        tokio::task::yield_now().await;
+    }
+
+    fn end(&mut self, id: u64, is_power_failure: bool) {
+        let mut rng = self.rng.fork();
+        let links = self.links.clone();
+        let member = self.member_mut(id);
+        links.remove(&member.host);
+        let Some(mut running) = member.running.take() else {
             return;
         };
         running.tasks.abort_all();
-        let mut rng = self.rng.fork();
-        let disk = &self.member(id).disk;
         match is_power_failure {
-            true => disk.crash(&mut rng),
-            false => disk.kill(),
+            true => member.disk.crash(&mut rng),
+            false => member.disk.kill(),
         }
-        // It may wait for the disk for ever.
-        let _ = tokio::time::timeout(Duration::from_millis(1), running.node.stop()).await;
+        repair(&member.disk);
+        let node = running.node;
+        let mut stopping = Box::pin(async move { node.stop().await });
+        // Consensus may wait for the disk for ever.
+        if (&mut stopping).now_or_never().is_none() {
+            tokio::spawn(stopping);
+        }
         self.waiting.retain(|it| it.id != id);
+    }
+
+    /// Puts a disk into a node that does not run.
+    pub(crate) fn put_back(&mut self, id: u64, image: SimulatedDisk) {
+        assert!(!self.is_running(id), "the disk is in use");
+        self.member_mut(id).disk = image;
+    }
+
+    /// Adds a node with an empty disk at the host of another, which does not run. It does not run.
+    pub(crate) fn add_empty(&mut self, id: u64, host: String) {
+        let seed = self.rng.u64(..);
+        let member = Member::new(id, host, seed, self.start);
+        self.members.push(member);
+    }
+
+    /// Removes a node that does not run from the world.
+    pub(crate) fn forget(&mut self, id: u64) {
+        assert!(!self.is_running(id), "the node runs");
+        self.members.retain(|it| it.id != id);
+    }
+
+    /// Lets a node with an empty disk at a host ask another to become a member. Writes the image that
+    /// it gets to `disk`.
+    pub(crate) async fn join(
+        &self,
+        host: &str,
+        contact: u64,
+        disk: &SimulatedDisk,
+    ) -> Result<Joined, JoinError> {
+        let dialer = self.links.dialer(host.to_owned());
+        let addresses = cluster::Addresses {
+            link: format!("{host}:7402"),
+            ..cluster::Addresses::default()
+        };
+        let disk = Arc::new(disk.clone());
+        cluster::join(
+            &*dialer,
+            &address(contact),
+            &key(),
+            &addresses,
+            disk,
+            |_| {},
+        )
+        .await
+    }
+
+    /// Sets the difference of a node's clock to the true time.
+    pub(crate) fn set_skew(&self, id: u64, skew_ms: i64) {
+        let clock = &self.member(id).clock;
+        clock.skew_ms.store(skew_ms, Ordering::Relaxed);
     }
 
     /// Sets the longest time of a node's syncs.
     pub(crate) fn set_sync(&mut self, id: u64, longest: Duration) {
         if let Some(running) = &self.member(id).running {
-            *running.sync_us.lock() = longest.as_micros() as u64;
+            running.disk.lock().sync = longest;
         }
     }
 
-    /// Returns a node that believes that it leads a shard.
-    pub(crate) fn leader(&self, shard: ShardId) -> Option<u64> {
-        let is_leader = |it: &&Member| it.reign(shard).is_some();
-        self.members.iter().find(is_leader).map(|it| it.id)
+    /// Lets no call of a node's disk return any more.
+    pub(crate) fn hang(&mut self, id: u64) {
+        if let Some(running) = &self.member(id).running {
+            running.disk.lock().is_hanging = true;
+        }
     }
 
-    /// Lets clients write at every node that leads, for some time, with checks all the while.
+    /// Returns the disk of a node.
+    pub(crate) fn disk(&self, id: u64) -> &SimulatedDisk {
+        &self.member(id).disk
+    }
+
+    /// Lets clients use the nodes for some time, with checks all the while.
     pub(crate) async fn run_for(&mut self, duration: Duration) {
         let end = Instant::now() + duration;
         while Instant::now() < end {
-            let shard = ShardId(self.rng.u16(..SHARDS));
-            for id in 1..=NODES {
-                self.write(id, shard);
-            }
-            let pause = self.rng.u64(..30_000);
-            tokio::time::sleep(Duration::from_micros(pause)).await;
+            self.use_nodes();
+            let pause = Duration::from_micros(self.rng.u64(..PAUSE_US_MAX));
+            tokio::time::sleep(pause.min(end - Instant::now())).await;
             self.check();
+            self.end_failed().await;
         }
     }
 
-    fn write(&mut self, id: u64, shard: ShardId) {
-        let member = &self.members[id as usize - 1];
-        let Some(running) = &member.running else {
-            return;
-        };
-        if member.reign(shard).is_none() {
-            return;
+    /// Runs until a condition holds.
+    pub(crate) async fn run_until(&mut self, what: &str, is_met: impl Fn(&World) -> bool) {
+        let end = Instant::now() + AGREE_MAX;
+        while !is_met(self) {
+            assert!(Instant::now() < end, "{what}: {:?}", self.statuses());
+            self.run_for(Duration::from_millis(10)).await;
         }
-        let quorum = running.node.status(shard).voters.len() / 2 + 1;
-        for _ in 0..self.rng.usize(1..4) {
-            let mut guard = running.journal.lock(shard, now_ms(self.start));
-            let stream = StreamId(self.rng.u64(..STREAMS));
-            self.payloads += 1;
-            let mut payload = vec![0; self.rng.usize(8..400)];
-            payload[..8].copy_from_slice(&self.payloads.to_le_bytes());
-            match guard.append(stream, None, 0, &payload) {
-                Ok(appended) => self.waiting.push(Waiting {
-                    id,
-                    starts: member.starts,
-                    ticket: appended.ticket,
-                    stream,
-                    offset: appended.offset,
-                    payload: self.payloads,
-                    quorum,
-                }),
-                Err(AppendError::Moved | AppendError::Full) => return,
-                Err(error) => panic!("{error}"),
+    }
+
+    /// Ends the processes of nodes whose disks have failed.
+    async fn end_failed(&mut self) {
+        for id in self.ids() {
+            let running = self.member(id).running.as_ref();
+            if running.is_some_and(|it| it.disk.lock().has_failed) {
+                self.stop(id, false).await;
             }
         }
     }
@@ -348,92 +455,44 @@ impl World {
     /// Checks all invariants.
     pub(crate) fn check(&mut self) {
         for member in &mut self.members {
-            if let Some(running) = &mut member.running {
+            if let Some(running) = &mut member.running
+                && !running.disk.lock().has_failed
+            {
                 for shard in (0..SHARDS).map(ShardId) {
                     let checked = &mut running.checked[usize::from(shard.0)];
                     self.history.check_blocks(&running.journal, shard, checked);
-                    self.history.check_leader(&running.node, member.id, shard);
+                    let leader = (member.id, member.starts);
+                    self.history.check_leader(&running.node, leader, shard);
                 }
             }
         }
         self.check_outcomes();
     }
 
-    fn check_outcomes(&mut self) {
-        let waiting = std::mem::take(&mut self.waiting);
-        for one in waiting {
-            let member = &self.members[one.id as usize - 1];
-            let running = member.running.as_ref();
-            let Some(running) = running.filter(|_| member.starts == one.starts) else {
-                continue;
-            };
-            match running.journal.status(one.ticket) {
-                Status::Pending => self.waiting.push(one),
-                Status::Durable => {
-                    if self.rng.u8(..20) == 0 {
-                        self.check_quorum(&one);
-                    }
-                    let place = (one.ticket.shard.0, one.stream.0, one.offset);
-                    let earlier = self.history.acked.insert(place, one.payload);
-                    assert_eq!(earlier, None, "{place:?} was acked twice");
-                }
-                Status::Moved => drop(self.history.moved.insert(one.payload)),
-                Status::Cut | Status::Failed => {}
+    /// Ends all faults.
+    pub(crate) async fn heal(&mut self) {
+        self.links.network.heal();
+        self.links.network.set_weather(Weather::CALM);
+        for id in self.ids() {
+            self.set_skew(id, 0);
+            if !self.is_running(id) {
+                self.open(id).await;
             }
+            repair(self.disk(id));
+            let mut state = self.running(id).disk.lock();
+            (state.sync, state.is_hanging) = (SYNC, false);
         }
-    }
-
-    /// Checks that an acknowledged block would survive a power failure of all nodes on a quorum.
-    fn check_quorum(&self, acked: &Waiting) {
-        let has_block = |member: &&Member| {
-            let image = member.disk.fork();
-            image.crash_with(|_| Fate::Lost);
-            let options = Options {
-                commit: Commit::ByCaller,
-                shard_count: SHARDS,
-                segment_size: 16 << 10,
-                reserve_size: 0,
-                ..Options::default()
-            };
-            let opened = Journal::open_stepped(Arc::new(image), &options).unwrap();
-            let (shard, index) = (acked.ticket.shard, acked.ticket.index);
-            if opened.journal.last_filed(shard).index >= index {
-                return true;
-            }
-            let end = Index(index.0 + 1);
-            let blocks = opened.journal.read_blocks(shard, index..end, 0).unwrap();
-            blocks.iter().any(|block| {
-                let mut records = record::records(&block.body).map_while(Result::ok);
-                records.any(|(_, it)| {
-                    (it.stream, it.offset) == (acked.stream, acked.offset)
-                        && it.bytes[..8] == acked.payload.to_le_bytes()
-                })
-            })
-        };
-        let count = self.members.iter().filter(has_block).count();
-        let (quorum, ticket) = (acked.quorum, acked.ticket);
-        assert!(count >= quorum, "{ticket:?} was acked on {count} disks");
     }
 
     /// Ends all faults, and waits until all nodes have the same committed blocks. Checks them.
     pub(crate) async fn agree(&mut self) {
-        self.network.heal();
-        self.network.set_delay(Duration::from_micros(500));
-        for id in 1..=NODES {
-            if !self.is_running(id) {
-                self.open(id).await;
-            }
-            self.set_sync(id, Duration::from_millis(2));
-        }
+        self.heal().await;
         let end = Instant::now() + AGREE_MAX;
-        // Something is written after the faults: the cluster serves again.
-        let acked = self.history.acked.len();
-        while self.history.acked.len() < acked + 20 {
-            assert!(
-                Instant::now() < end,
-                "nothing is acked: {:?}",
-                self.statuses()
-            );
+        // Something is written after the faults, also by a service: the cluster serves again.
+        let acked = self.acked();
+        while self.acked() < acked + 20 || self.serving().is_none() {
+            let statuses = self.statuses();
+            assert!(Instant::now() < end, "nothing is acked: {statuses:?}");
             self.run_for(Duration::from_millis(100)).await;
         }
         while !self.is_agreed() {
@@ -464,7 +523,10 @@ impl World {
                 let committed = it.journal.last(shard, Stage::Committed);
                 format!("{:?} {last:?} {committed:?}", it.node.status(shard))
             });
-            shards.collect::<Vec<_>>().join("; ")
+            let health = it.journal.health();
+            let failure = it.node.failure();
+            let shards = shards.collect::<Vec<_>>().join("; ");
+            format!("{shards} {health:?} {failure:?}")
         };
         running.map(status).collect()
     }
@@ -473,7 +535,7 @@ impl World {
     pub(crate) async fn purge(&mut self) {
         let running = || self.members.iter().flat_map(|it| &it.running);
         let last = running().find_map(|it| it.node.acknowledged_by_all());
-        if let Some(last) = last.filter(|_| running().count() == NODES as usize) {
+        if let Some(last) = last.filter(|_| running().count() == self.members.len()) {
             for it in running() {
                 it.node.purge_segments(&last, u64::MAX, SEGMENT_SIZE).await;
             }
@@ -490,6 +552,7 @@ impl World {
             acked: self.acked(),
             elections: self.history.leaders.len(),
             blocks: self.history.blocks.len(),
+            reads: self.history.reads.len(),
             took: self.start.elapsed(),
         }
     }
@@ -497,101 +560,69 @@ impl World {
     pub(crate) fn has_filed(&self) -> bool {
         let running = self.members.iter().flat_map(|it| &it.running);
         let filed = |it: &Running| it.journal.last_filed(ShardId(0)).index > Index(0);
-        running.filter(|it| filed(it)).count() == NODES as usize
+        running.filter(|it| filed(it)).count() == self.members.len()
     }
 }
 
 impl Member {
-    fn reign(&self, shard: ShardId) -> Option<Reign> {
-        let running = self.running.as_ref()?;
-        let reign = *running.node.reigns(shard).borrow();
-        reign.map(|(reign, _)| reign)
-    }
-}
-
-impl History {
-    /// Checks a node's blocks after `checked` against those of all nodes.
-    fn check_blocks(&mut self, journal: &Journal, shard: ShardId, checked: &mut Index) {
-        let committed = journal.last(shard, Stage::Committed);
-        assert!(committed >= *checked);
-        let first = journal.last_filed(shard).index.max(*checked);
-        *checked = committed;
-        let first = Index(first.0 + 1);
-        let blocks = journal.read_blocks(shard, first..Index(u64::MAX), usize::MAX);
-        for block in blocks.unwrap() {
-            let place = (shard.0, block.index.0, block.term);
-            let seen = self.blocks.entry(place).or_insert_with(|| block.clone());
-            assert_eq!(*seen, block, "two blocks at {place:?}");
-            let place = (shard.0, block.index.0);
-            if block.index <= committed {
-                let seen = self.committed.entry(place).or_insert_with(|| block.clone());
-                assert_eq!(*seen, block, "a committed block has changed");
-            }
+    fn new(id: u64, host: String, seed: u64, start: Instant) -> Member {
+        Member {
+            id,
+            host,
+            disk: SimulatedDisk::new(seed),
+            reports: Reports::default(),
+            starts: 0,
+            running: None,
+            clock: Clock {
+                start,
+                skew_ms: Arc::default(),
+            },
         }
     }
 
-    /// Checks that a term has one leader.
-    fn check_leader(&mut self, node: &Node, id: u64, shard: ShardId) {
-        let status = node.status(shard);
-        if status.is_leader {
-            let place = (shard.0, status.term);
-            let leader = *self.leaders.entry(place).or_insert(id);
-            assert_eq!(leader, id, "two leaders in term {place:?}");
+    /// Returns the time of the node's clock, in milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    fn options(&self, entropy: u64) -> Options {
+        Options {
+            journal_id: 100 + self.id,
+            entropy,
+            shard_count: SHARDS,
+            segment_size: SEGMENT_SIZE,
+            reserve_size: 0,
+            hold_size: 1 << 40,
+            commit: Commit::ByCaller,
+            ..Options::default()
         }
     }
 
-    /// Checks that the committed blocks have each acknowledged record once, offsets without a gap,
-    /// and nothing that never took place.
-    fn check_records(&self) {
-        let mut nexts = BTreeMap::new();
-        let mut payloads = BTreeSet::new();
-        let mut found = BTreeMap::new();
-        for ((shard, _), block) in &self.committed {
-            let records = record::records(&block.body).map(Result::unwrap);
-            let data = records.filter(|(_, it)| {
-                it.kind == RecordKind::Data
-                    && it.stream != journal::MEMBERS_STREAM
-                    && it.stream != cluster::IDS_STREAM
-            });
-            for (_, record) in data {
-                let next: &mut u64 = nexts.entry((*shard, record.stream.0)).or_default();
-                assert_eq!(record.offset, *next, "a gap");
-                *next += 1;
-                let mut payload = [0; 8];
-                payload.copy_from_slice(&record.bytes[..8]);
-                let payload = u64::from_le_bytes(payload);
-                assert!(payloads.insert(payload), "{payload} is there twice");
-                assert!(!self.moved.contains(&payload), "{payload} never took place");
-                found.insert((*shard, record.stream.0, record.offset), payload);
-            }
+    /// Returns whether a record of a block would survive a power failure now.
+    pub(crate) fn has_on_disk(
+        &self,
+        ticket: Ticket,
+        stream: StreamId,
+        offset: u64,
+        payload: u64,
+    ) -> bool {
+        let image = self.disk.fork();
+        image.crash_with(|_| Fate::Lost);
+        let options = self.options(1);
+        let Ok(opened) = Journal::open_stepped(Arc::new(image), &options) else {
+            return false;
+        };
+        let (shard, index) = (ticket.shard, ticket.index);
+        if opened.journal.last_filed(shard).index >= index {
+            return true;
         }
-        for (place, payload) in &self.acked {
-            assert_eq!(found.get(place), Some(payload), "{place:?} was acked");
-        }
+        let end = Index(index.0 + 1);
+        let blocks = opened.journal.read_blocks(shard, index..end, 0).unwrap();
+        blocks.iter().any(|block| {
+            let mut records = record::records(&block.body).map_while(Result::ok);
+            records.any(|(_, it)| {
+                (it.stream, it.offset) == (stream, offset) && numbers(it.bytes).0 == payload
+            })
+        })
     }
-}
-
-/// Writes, syncs and files, each after some time.
-async fn step_disk(
-    mut line: Line,
-    mut background: Background,
-    seed: u64,
-    sync_us: Arc<Mutex<u64>>,
-    start: Instant,
-) {
-    let mut rng = fastrand::Rng::with_seed(seed);
-    loop {
-        let longest = *sync_us.lock();
-        tokio::time::sleep(Duration::from_micros(rng.u64(100..=longest.max(100)))).await;
-        let step = line.step();
-        assert_ne!(step, LineStep::Failed);
-        if rng.u8(..4) == 0 {
-            let step = background.step(now_ms(start));
-            assert_ne!(step, Step::Failed);
-        }
-    }
-}
-
-fn now_ms(start: Instant) -> u64 {
-    1_700_000_000_000 + start.elapsed().as_millis() as u64
 }

@@ -8,7 +8,7 @@ use cluster::{Acceptor, Dialer, Key, Node, Services, Settings, StartError};
 use config::{Config, HostPort};
 use console::{Exit, Failure};
 use futures_util::future::BoxFuture;
-use journal::{Journal, Reign, ShardId};
+use journal::Journal;
 use net::{SharedSeedTls, Stream};
 use platform::Ports;
 use tokio::net::{TcpListener, TcpStream};
@@ -84,40 +84,6 @@ impl Consensus {
         spawned.map_err(failed)?;
         let node = start.await.map_err(|_| failed("its thread has ended"))??;
         Ok(Consensus { node, _stop: stop })
-    }
-
-    /// Waits until this node leads all shards. Returns the reigns by shard, each with its term.
-    pub(super) async fn all_reigns(&self, shards: u16) -> Vec<(Reign, u64)> {
-        let mut receivers: Vec<_> = (0..shards)
-            .map(|shard| self.node.reigns(ShardId(shard)))
-            .collect();
-        loop {
-            let reigns = receivers.iter_mut().map(|it| *it.borrow_and_update());
-            if let Some(all) = reigns.collect::<Option<Vec<_>>>() {
-                return all;
-            }
-            let changes = receivers.iter_mut().map(|it| Box::pin(it.changed()));
-            let (changed, ..) = futures_util::future::select_all(changes).await;
-            if changed.is_err() {
-                // The consensus has ended: this node leads nothing any more.
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-
-    /// Waits until one of the reigns has ended.
-    pub(super) async fn end_of_any(&self, reigns: &[(Reign, u64)]) {
-        let ends = (0..).map(ShardId).zip(reigns).map(|(shard, reign)| {
-            let mut receiver = self.node.reigns(shard);
-            Box::pin(async move {
-                while *receiver.borrow_and_update() == Some(*reign) {
-                    if receiver.changed().await.is_err() {
-                        return;
-                    }
-                }
-            })
-        });
-        futures_util::future::select_all(ends).await;
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::Node;
+use cluster::{Members, Node};
 use config::HostPort;
 use console::Failure;
 use door_http::{MemberPages, PageServed};
@@ -18,7 +18,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::member::Start;
-use super::membership::Members;
 use super::pipes::{Protocol, splice};
 use crate::listeners::bind_tcp;
 
@@ -90,7 +89,7 @@ fn pages(start: &Start<'_>, node: &Arc<Node>) -> MemberPages {
     let own = node.clone();
     let has_leader = move || own.leader().is_some_and(|leader| leader != own.id());
     MemberPages {
-        membership: Some(Arc::new(Members(node.clone()))),
+        membership: Some(Arc::new(Members::new(node.clone()))),
         storage: Some(Arc::new(move || {
             StorageView::of(&journal, Some(&sync_times))
         })),

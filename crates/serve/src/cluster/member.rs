@@ -1,12 +1,11 @@
 //! Running a member: services while this node leads, a front while it does not.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::journal::{Health, Journal, Reign, ShardId, SyncTimes};
-use cluster::{Addresses, Node};
+use ::journal::{Health, Journal, Reign, SyncTimes};
+use cluster::{Addresses, Leadership, Members, Node, stall};
 use config::Config;
 use console::{Exit, Failure, SignalAction, Signals};
 use parking_lot::Mutex;
@@ -16,10 +15,8 @@ use super::damaged;
 use super::front::Front;
 use super::identity::{Identity, addresses, key_path, read_key};
 use super::image::DirectoryImage;
-use super::membership::Members;
 use super::pipes::{Call, MemberServices};
 use super::report_file::DataFile;
-use super::stall::stall;
 use super::status::Cluster;
 use super::watch::watch;
 use crate::gate::TokenGate;
@@ -32,18 +29,11 @@ use crate::running::{Dependencies, Member, NodeJournal, Running};
 /// Time for the leadership to pass to another member before this one ends.
 const HAND_OVER_MAX: Duration = Duration::from_secs(3);
 
-/// Pause between two looks at reigns that are ending.
-const POLL: Duration = Duration::from_millis(2);
-
-/// Time without an answer of a quorum after which a leader disconnects its clients: longer than the
-/// lease in which no other is elected.
-const QUORUM_MAX: Duration = Duration::from_millis(1500);
+/// Time in which the end of a reign is noticed that has let the opening of services fail.
+const REIGN_END_MAX: Duration = Duration::from_secs(1);
 
 /// Interval of looks for a leader.
 const LEADER_POLL: Duration = Duration::from_millis(20);
-
-/// Interval of looks at the answers of the quorum.
-const QUORUM_POLL: Duration = Duration::from_millis(100);
 
 /// Interval of looks at the health of the journal while another member leads.
 const HEALTH: Duration = Duration::from_secs(1);
@@ -145,12 +135,10 @@ pub(crate) async fn run(
         services.segment_size,
     );
     let purging = tokio::spawn(purging);
-    let logging = tokio::spawn(log_members(consensus.node.clone()));
     let watching = tokio::spawn(watch(consensus.node.clone()));
     let ended = serve(&start, &consensus, &services, signals).await;
     telling.abort();
     purging.abort();
-    logging.abort();
     watching.abort();
     match ended {
         Ok(Some(failure)) if consensus.node.outdated().borrow().is_some() => {
@@ -168,12 +156,12 @@ async fn serve(
     signals: &mut Signals,
 ) -> Result<Option<Failure>, Failure> {
     let (config, journal) = (start.config, &start.journal);
-    let mut led = Vec::new();
+    let mut leadership = Leadership::new(consensus.node.clone());
     loop {
         let front = Front::start(start, &consensus.node).await?;
         let next = loop {
             tokio::select! {
-                reigns = next_reigns(start, consensus, &led) => break Ok(reigns),
+                reigns = leadership.next() => break Ok(reigns),
                 () = another_leader(&consensus.node), if !start.announcement.is_made.get() => {
                     start.announcement.make(config)?;
                 }
@@ -196,28 +184,6 @@ async fn serve(
             EndCause::Journal(reason) => return Ok(Some(journal_failure(config, &reason))),
             EndCause::Outdated(failure) => return Ok(Some(failure)),
         }
-        led = reigns;
-    }
-}
-
-/// Waits until this node leads all shards and a quorum answers it, in other reigns than those in which
-/// it did before: services that are opened now must see all that the earlier ones have decided.
-async fn next_reigns(
-    start: &Start<'_>,
-    consensus: &Consensus,
-    led: &[(Reign, u64)],
-) -> Vec<(Reign, u64)> {
-    consensus.node.renew(led).await;
-    while !has_quorum(&consensus.node) {
-        tokio::time::sleep(QUORUM_POLL).await;
-    }
-    loop {
-        let reigns = consensus.all_reigns(start.journal.shard_count()).await;
-        if reigns.iter().zip(led).all(|(new, old)| new != old) {
-            return reigns;
-        }
-        // The end of a reign is on its way.
-        tokio::time::sleep(POLL).await;
     }
 }
 
@@ -236,7 +202,7 @@ async fn lead(
         sync_times: start.sync_times.clone(),
     };
     let member = Member {
-        membership: Arc::new(Members(consensus.node.clone())),
+        membership: Arc::new(Members::new(consensus.node.clone())),
         cluster: Cluster {
             node: consensus.node.clone(),
             shard_count: start.journal.shard_count(),
@@ -246,8 +212,8 @@ async fn lead(
     let mut running = match started {
         Ok(running) => running,
         Err(failure) => {
-            let over = consensus.end_of_any(reigns);
-            return match tokio::time::timeout(Duration::ZERO, over).await {
+            let over = consensus.node.end_of_any(reigns);
+            return match tokio::time::timeout(REIGN_END_MAX, over).await {
                 Ok(()) => {
                     tracing::warn!(error = %failure, "the leadership ended at its beginning");
                     Ok(EndCause::Reign)
@@ -262,8 +228,8 @@ async fn lead(
     let reload = (start.reload)(running.node());
     let ended = loop {
         tokio::select! {
-            () = consensus.end_of_any(reigns) => break EndCause::Reign,
-            () = loss_of_quorum(&consensus.node) => {
+            () = consensus.node.end_of_any(reigns) => break EndCause::Reign,
+            () = consensus.node.loss_of_quorum() => {
                 tracing::warn!("no quorum of members answers");
                 break EndCause::Reign;
             }
@@ -299,42 +265,6 @@ async fn lead(
 async fn another_leader(node: &Node) {
     while node.leader().is_none_or(|leader| leader == node.id()) {
         tokio::time::sleep(LEADER_POLL).await;
-    }
-}
-
-/// Waits until no quorum has answered this node for so long that another may lead. Its clients would
-/// wait for answers that cannot come.
-async fn loss_of_quorum(node: &Node) {
-    while has_quorum(node) {
-        tokio::time::sleep(QUORUM_POLL).await;
-    }
-}
-
-/// Returns false if this node leads a shard and no quorum answers it any more.
-fn has_quorum(node: &Node) -> bool {
-    node.quorum_age().is_none_or(|age| age < QUORUM_MAX)
-}
-
-/// Logs which voters fall behind, and which catch up, while this node leads.
-async fn log_members(node: Arc<Node>) {
-    let mut behind = BTreeSet::new();
-    loop {
-        tokio::time::sleep(HEALTH).await;
-        let status = node.status(ShardId(0));
-        if !status.is_leader {
-            behind.clear();
-            continue;
-        }
-        let in_sync = status.in_sync(node.id());
-        let voters = status.voters.iter().copied();
-        let now: BTreeSet<u64> = voters.filter(|id| !in_sync.contains(id)).collect();
-        for id in now.difference(&behind) {
-            tracing::warn!(id, "a member does not answer or is behind");
-        }
-        for id in behind.difference(&now) {
-            tracing::info!(id, "a member has caught up");
-        }
-        behind = now;
     }
 }
 

@@ -1,10 +1,11 @@
-//! Log lines about the other members: who is kept out, and whose clock differs.
+//! Log lines about the other members: which are kept out, are behind, or have other clocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{ClockStatus, Node, OutdatedError};
+use journal::ShardId;
 
 /// Interval of looks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -15,12 +16,16 @@ const SKEW_MS: u64 = 500;
 /// Logs changes until the node ends.
 pub(super) async fn watch(node: Arc<Node>) {
     let mut kept_out = BTreeMap::new();
+    let mut behind = BTreeSet::new();
     let mut clocks = ClockLog::default();
     loop {
         tokio::time::sleep(INTERVAL).await;
         let refused = node.outdated_members();
         log_refused(&kept_out, &refused);
         kept_out = refused;
+        let now = voters_behind(&node);
+        log_behind(&behind, &now);
+        behind = now;
         clocks.log(&node.clocks());
     }
 }
@@ -35,6 +40,23 @@ fn log_refused(known: &BTreeMap<u64, OutdatedError>, refused: &BTreeMap<u64, Out
                  remove it (telpher cluster remove ID) and let it join with an empty directory"
             );
         }
+    }
+}
+
+/// Returns the voters that do not answer or are behind; none unless this node leads.
+fn voters_behind(node: &Node) -> BTreeSet<u64> {
+    let status = node.status(ShardId(0));
+    let in_sync = status.in_sync(node.id());
+    let voters = status.voters.into_iter();
+    voters.filter(|id| !in_sync.contains(id)).collect()
+}
+
+fn log_behind(known: &BTreeSet<u64>, behind: &BTreeSet<u64>) {
+    for id in behind.difference(known) {
+        tracing::warn!(id, "a member does not answer or is behind");
+    }
+    for id in known.difference(behind) {
+        tracing::info!(id, "a member has caught up, or another one leads");
     }
 }
 

@@ -198,20 +198,7 @@ fn acked_messages_are_neither_lost_nor_duplicated_under_faults() {
 #[test]
 #[ignore = "minutes"]
 fn no_message_is_lost_in_thousands_of_worlds() {
-    check(seeds());
-}
-
-/// Seeds of the long run, or those in the environment variable.
-fn seeds() -> Range<u64> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "which seeds to run is no matter of configuration"
-    )]
-    let Ok(range) = std::env::var("TELPHER_SIM_SEEDS") else {
-        return 40..4_000;
-    };
-    let (start, end) = range.split_once("..").unwrap();
-    start.parse().unwrap()..end.parse().unwrap()
+    check(crate::support::seeds(40..4_000));
 }
 
 fn check(seeds: Range<u64>) {

@@ -146,7 +146,7 @@ fn no_acknowledged_write_is_lost_under_faults() {
 #[test]
 #[ignore = "minutes"]
 fn no_acknowledged_write_is_lost_in_thousands_of_worlds() {
-    check(60..5_000);
+    check(crate::support::seeds(60..5_000));
 }
 
 fn check(seeds: std::ops::Range<u64>) {

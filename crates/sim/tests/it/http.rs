@@ -237,5 +237,5 @@ fn acknowledged_messages_and_takes_survive_power_failures() {
 #[test]
 #[ignore = "minutes"]
 fn acknowledged_messages_survive_in_thousands_of_worlds() {
-    run_all(20..2_000, world);
+    run_all(crate::support::seeds(20..2_000), world);
 }

@@ -130,7 +130,7 @@ fn every_call_ends_once_and_calls_succeed_after_faults_stop() {
 #[test]
 #[ignore = "minutes"]
 fn every_call_ends_once_in_thousands_of_worlds() {
-    check(100..20_000);
+    check(crate::support::seeds(100..20_000));
 }
 
 fn check(seeds: std::ops::Range<u64>) {

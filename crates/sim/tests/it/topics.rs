@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kafka::{ErrorCode, add_partitions_to_txn, end_txn, init_producer_id};
+use kafka::{add_partitions_to_txn, end_txn, init_producer_id};
 use parking_lot::Mutex;
 use recordbatch::{Attributes, Producer, Template};
 use sim::{DurableNode, Network, Transcript, Weather, run, run_all};
 
-use crate::support::kafka::{Kafka, create, pause, produce, read};
+use crate::support::kafka::group::{Group, committed_offsets};
+use crate::support::kafka::{Kafka, create, produce, read};
 
 const TOPIC: &str = "produced";
 const TRANSACTED: &str = "transacted";
@@ -283,7 +284,7 @@ async fn consume(mut kafka: Kafka, (acknowledged_state, transcript): (Shared, Tr
         batches.len() == total
     };
     while !is_all(&seen) {
-        let member = join(&mut kafka).await;
+        let group = Group::join(&mut kafka, GROUP).await;
         let mut next = committed_offset(&mut kafka).await;
         loop {
             let records = read(&mut kafka, TOPIC, next, false).await;
@@ -295,7 +296,7 @@ async fn consume(mut kafka: Kafka, (acknowledged_state, transcript): (Shared, Tr
                 let mut acknowledged_state = acknowledged_state.lock();
                 acknowledged_state.offset_sent = acknowledged_state.offset_sent.max(next);
             }
-            if !commit(&mut kafka, &member, next).await {
+            if !group.commit(&mut kafka, TOPIC, &[next]).await {
                 // The member was forgotten.
                 break;
             }
@@ -309,101 +310,9 @@ async fn consume(mut kafka: Kafka, (acknowledged_state, transcript): (Shared, Tr
     }
 }
 
-/// The member and the generation of a consumer.
-type Member = (String, i32);
-
-async fn join(kafka: &mut Kafka) -> Member {
-    use kafka::join_group::{Protocol, Request};
-    let mut member = String::new();
-    loop {
-        let request = Request {
-            group_id: GROUP.to_owned(),
-            session_timeout_ms: 6_000,
-            rebalance_timeout_ms: 6_000,
-            member_id: member.clone(),
-            protocol_type: "consumer".to_owned(),
-            protocols: vec![Protocol {
-                name: "range".to_owned(),
-                metadata: bytes::Bytes::from_static(b"\0\0\0\0\0\0\xff\xff\xff\xff"),
-            }],
-            ..Request::default()
-        };
-        let joined = kafka.ask(5, &request, || {}).await;
-        match joined.error_code {
-            ErrorCode::None => {}
-            ErrorCode::MemberIdRequired => {
-                member = joined.member_id;
-                continue;
-            }
-            _ => {
-                member.clear();
-                pause().await;
-                continue;
-            }
-        }
-        if synchronize(kafka, &joined.member_id, joined.generation_id).await {
-            return (joined.member_id, joined.generation_id);
-        }
-        member = joined.member_id;
-        pause().await;
-    }
-}
-
-/// Gives the only member its assignment. Returns false if it must join again.
-async fn synchronize(kafka: &mut Kafka, member: &str, generation_id: i32) -> bool {
-    use kafka::sync_group::{Assignment, Request};
-    let request = Request {
-        group_id: GROUP.to_owned(),
-        generation_id,
-        member_id: member.to_owned(),
-        assignments: vec![Assignment {
-            member_id: member.to_owned(),
-            assignment: bytes::Bytes::from_static(b"\0\0\0\0\0\0\xff\xff\xff\xff"),
-        }],
-        ..Request::default()
-    };
-    let response = kafka.ask(3, &request, || {}).await;
-    response.error_code == ErrorCode::None
-}
-
-/// Commits an offset. Returns false if the member must join again.
-async fn commit(kafka: &mut Kafka, (member, generation): &Member, offset: i64) -> bool {
-    use kafka::offset_commit::{Partition, Request, Topic};
-    let request = Request {
-        group_id: GROUP.to_owned(),
-        generation_id_or_member_epoch: *generation,
-        member_id: member.clone(),
-        topics: vec![Topic {
-            name: TOPIC.to_owned(),
-            partitions: vec![Partition {
-                committed_offset: offset,
-                ..Partition::default()
-            }],
-        }],
-        ..Request::default()
-    };
-    let response = kafka.ask(7, &request, || {}).await;
-    response.topics[0].partitions[0].error_code == ErrorCode::None
-}
-
 /// Returns the committed offset of the group; 0 for none.
 async fn committed_offset(kafka: &mut Kafka) -> i64 {
-    use kafka::offset_fetch::{Request, Topic};
-    let request = Request {
-        group_id: GROUP.to_owned(),
-        topics: Some(vec![Topic {
-            name: TOPIC.to_owned(),
-            partition_indexes: vec![0],
-        }]),
-        ..Request::default()
-    };
-    loop {
-        let response = kafka.ask(5, &request, || {}).await;
-        if response.error_code == ErrorCode::None {
-            return response.topics[0].partitions[0].committed_offset.max(0);
-        }
-        pause().await;
-    }
+    committed_offsets(kafka, GROUP, TOPIC, 1).await[0]
 }
 
 #[test]
@@ -417,7 +326,7 @@ fn acknowledged_records_offsets_and_transactions_survive_power_failures() {
 #[test]
 #[ignore = "minutes"]
 fn acknowledged_records_survive_in_thousands_of_worlds() {
-    run_all(20..2_000, world);
+    run_all(crate::support::seeds(20..2_000), world);
 }
 
 #[test]

@@ -266,3 +266,17 @@ fn producer_ids_are_never_reused() {
         world = world.crash();
     }
 }
+
+#[test]
+fn producer_id_is_answered_once_its_reservation_is_durable() {
+    let mut world = World::new();
+    let init = InitProducer {
+        name: None,
+        timeout_ms: 0,
+        expected: None,
+    };
+    let mut answer = world.topics.init_producer(&init);
+    assert!(answer.poll_answer(Waker::noop()).is_pending());
+    world.sync();
+    assert!(answer.poll_answer(Waker::noop()).is_ready());
+}

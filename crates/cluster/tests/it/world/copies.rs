@@ -1,8 +1,7 @@
-//! Members that come back with another disk or another clock.
+//! Members that come back with another disk.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use cluster::ReportFile;
 use futures_util::future::BoxFuture;
@@ -36,7 +35,7 @@ pub(crate) struct DiskCopy {
 impl World {
     /// Copies the disk of a stopped member.
     pub(crate) fn copy_disk(&self, id: u64) -> DiskCopy {
-        let member = &self.members[id as usize - 1];
+        let member = self.member(id);
         assert!(member.running.is_none(), "a copy of a running member");
         let reports = member.reports.0.lock().clone();
         DiskCopy {
@@ -47,7 +46,7 @@ impl World {
 
     /// Gives a stopped member another disk.
     pub(crate) fn replace_disk(&mut self, id: u64, copy: DiskCopy) {
-        let member = self.member(id);
+        let member = self.member_mut(id);
         assert!(member.running.is_none(), "a disk of a running member");
         member.disk = copy.disk;
         *member.reports.0.lock() = copy.reports;
@@ -61,22 +60,9 @@ impl World {
         }
     }
 
-    /// Wipes a stopped member, which comes back at its address under another id.
-    pub(crate) fn wipe(&mut self, id: u64, presented: u64) {
-        let empty = self.empty_disk();
-        self.replace_disk(id, empty);
-        self.member(id).presented = presented;
-    }
-
-    /// Sets the clock of a member so many milliseconds ahead.
-    pub(crate) fn set_clock(&mut self, id: u64, ahead_ms: i64) {
-        self.member(id).clock_ms.store(ahead_ms, Ordering::Relaxed);
-    }
-
     /// Returns the last block of each shard of a running member.
     pub(crate) fn last_blocks(&self, id: u64) -> Vec<Index> {
-        let running = self.members[id as usize - 1].running.as_ref();
-        let journal = &running.expect("the node runs").journal;
+        let journal = &self.running(id).journal;
         let shards = (0..SHARDS).map(ShardId);
         shards.map(|it| journal.last_taken(it).index).collect()
     }

@@ -1,14 +1,18 @@
 //! A Kafka client that knows no more than one request at a time.
 
+pub(crate) mod group;
+
 use std::collections::BTreeSet;
 use std::future::poll_fn;
+use std::io;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use futures_util::future::BoxFuture;
 use kafka::{ErrorCode, RequestBody};
 use net::Stream;
 use recordbatch::{Batch, Batches, Builder, Template};
-use sim::Dialer;
+use sim::{ClusterClient, Dialer};
 
 use super::write;
 
@@ -18,12 +22,17 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Longest wait for an answer of a cluster, after which the client connects to another node.
+const CLUSTER_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Largest answer, in bytes.
 const FRAME_SIZE_MAX: usize = 64 << 20;
 
 /// A client that connects again after its connection was lost.
 pub(crate) struct Kafka {
-    dialer: Dialer,
+    connect: Box<dyn FnMut() -> BoxFuture<'static, io::Result<Stream>> + Send>,
+    /// A node alone answers each request of a connection that is not cut.
+    is_each_answered: bool,
     stream: Option<Stream>,
     arrived: BytesMut,
     sent: i32,
@@ -31,12 +40,41 @@ pub(crate) struct Kafka {
 
 impl Kafka {
     pub(crate) fn new(dialer: Dialer) -> Self {
+        let connect = move || Box::pin(std::future::ready(dialer.kafka())) as _;
         Self {
-            dialer,
+            connect: Box::new(connect),
+            is_each_answered: true,
             stream: None,
             arrived: BytesMut::new(),
             sent: 0,
         }
+    }
+
+    /// Creates a client of a cluster. It connects to the nodes that `next` returns, one after the
+    /// other.
+    pub(crate) fn of_cluster(
+        client: ClusterClient,
+        mut next: impl FnMut() -> u64 + Send + 'static,
+    ) -> Self {
+        let connect = move || {
+            let (client, node) = (client.clone(), next());
+            Box::pin(async move { client.kafka(node).await }) as _
+        };
+        Self {
+            connect: Box::new(connect),
+            is_each_answered: false,
+            stream: None,
+            arrived: BytesMut::new(),
+            sent: 0,
+        }
+    }
+
+    /// Ends the connection: the next request opens another.
+    pub(crate) fn disconnect(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            stream.sink.close();
+        }
+        self.arrived.clear();
     }
 
     /// Asks until there is an answer. A request whose connection was lost is sent again, so it may
@@ -52,8 +90,7 @@ impl Kafka {
                 return response;
             }
             lost();
-            self.stream = None;
-            self.arrived.clear();
+            self.disconnect();
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -80,7 +117,8 @@ impl Kafka {
 
     async fn try_ask<R: RequestBody>(&mut self, version: i16, request: &R) -> Option<R::Response> {
         if self.stream.is_none() {
-            self.stream = self.dialer.kafka().ok();
+            let connected = tokio::time::timeout(CLUSTER_PATIENCE, (self.connect)()).await;
+            self.stream = connected.ok()?.ok();
         }
         let stream = self.stream.as_mut()?;
         self.sent += 1;
@@ -88,8 +126,16 @@ impl Kafka {
         let id = Some("sim");
         kafka::encode_request(&mut bytes, version, self.sent, id, request).unwrap();
         write(&*stream.sink, &bytes).await?;
-        let answer = tokio::time::timeout(PATIENCE, next(stream, &mut self.arrived));
-        let frame = answer.await.expect("every request is answered")?;
+        let patience = match self.is_each_answered {
+            true => PATIENCE,
+            false => CLUSTER_PATIENCE,
+        };
+        let answer = tokio::time::timeout(patience, next(stream, &mut self.arrived)).await;
+        assert!(
+            answer.is_ok() || !self.is_each_answered,
+            "a request has no answer"
+        );
+        let frame = answer.ok()??;
         let (number, response) = kafka::decode_response::<R>(&frame, version).unwrap();
         assert_eq!(number, self.sent);
         Some(response)
@@ -144,9 +190,19 @@ pub(crate) async fn create(kafka: &mut Kafka, name: &str) {
     );
 }
 
-/// Returns a produce request of one batch.
+/// Returns a produce request of one batch to the partition 0.
 pub(crate) fn produce(
     topic: &str,
+    values: &[String],
+    template: &Template,
+) -> kafka::produce::Request {
+    produce_to(topic, 0, values, template)
+}
+
+/// Returns a produce request of one batch.
+pub(crate) fn produce_to(
+    topic: &str,
+    partition: i32,
     values: &[String],
     template: &Template,
 ) -> kafka::produce::Request {
@@ -158,7 +214,7 @@ pub(crate) fn produce(
     let mut batch = Vec::new();
     builder.finish(template, &mut batch);
     let partition = Partition {
-        index: 0,
+        index: partition,
         records: Some(bytes::Bytes::from(batch).into()),
     };
     Request {
@@ -226,6 +282,72 @@ pub(crate) async fn read(
             return records;
         }
     }
+}
+
+/// A record that a fetch returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fetched {
+    pub(crate) offset: i64,
+    pub(crate) value: String,
+    /// The leader epoch of its batch.
+    pub(crate) epoch: i32,
+}
+
+/// Fetches once, from an offset on. Returns the records, and the high watermark unless the answer has a
+/// retriable error.
+pub(crate) async fn fetch(
+    kafka: &mut Kafka,
+    topic: &str,
+    index: i32,
+    from: i64,
+) -> (Vec<Fetched>, Option<i64>) {
+    use kafka::fetch::{Partition, Request, Topic};
+    let partition = Partition {
+        partition: index,
+        fetch_offset: from,
+        partition_max_bytes: 1 << 20,
+        ..Partition::default()
+    };
+    let request = Request {
+        max_bytes: 1 << 20,
+        topics: vec![Topic {
+            topic: topic.to_owned(),
+            partitions: vec![partition],
+            ..Topic::default()
+        }],
+        ..Request::default()
+    };
+    let mut response = kafka.ask(11, &request, || {}).await;
+    if response.error_code != ErrorCode::None {
+        assert!(response.error_code.is_retriable(), "{response:?}");
+        return (Vec::new(), None);
+    }
+    let partition = response.responses.remove(0).partitions.remove(0);
+    if partition.error_code != ErrorCode::None {
+        assert!(partition.error_code.is_retriable(), "{partition:?}");
+        return (Vec::new(), None);
+    }
+    let bytes = partition.records;
+    let bytes: Option<Vec<u8>> = bytes.map(|it| it.pieces().flatten().copied().collect());
+    let mut fetched = Vec::new();
+    for batch in Batches::new(&bytes.unwrap_or_default()) {
+        let batch: Batch<'_> = batch.unwrap();
+        assert!(batch.is_intact());
+        let epoch = batch.header().leader_epoch;
+        for record in batch.records().unwrap() {
+            let record = record.unwrap();
+            let value = String::from_utf8_lossy(record.value.unwrap()).into_owned();
+            let offset = record.offset;
+            if offset >= from {
+                fetched.push(Fetched {
+                    offset,
+                    value,
+                    epoch,
+                });
+            }
+        }
+    }
+    (fetched, Some(partition.high_watermark))
 }
 
 /// Takes the records of a fetch, without those of aborted transactions. Returns the next offset.

@@ -5,6 +5,7 @@ pub(crate) mod kafka;
 
 use std::future::poll_fn;
 use std::io::ErrorKind;
+use std::ops::Range;
 
 use net::Sink;
 
@@ -20,4 +21,17 @@ async fn write(sink: &dyn Sink, mut bytes: &[u8]) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// Returns the seeds of a long run: those of `TELPHER_SIM_SEEDS`, or else these.
+pub(crate) fn seeds(otherwise: Range<u64>) -> Range<u64> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "which seeds to run is no matter of configuration"
+    )]
+    let Ok(range) = std::env::var("TELPHER_SIM_SEEDS") else {
+        return otherwise;
+    };
+    let (start, end) = range.split_once("..").unwrap();
+    start.parse().unwrap()..end.parse().unwrap()
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ::journal::{Index, Journal, ShardId, Stage};
+use journal::{Index, Journal, ShardId, Stage};
 use tokio::time::{Instant, sleep};
 
 /// Time for which no waiting block was synced after which a disk counts as stalled.
@@ -13,7 +13,7 @@ const STALL_MAX: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(100);
 
 /// Waits until the disk of a journal has stalled.
-pub(super) async fn stall(journal: &Journal) {
+pub async fn stall(journal: &Journal) {
     let mut watch = StallWatch::new(Instant::now());
     loop {
         sleep(POLL).await;

@@ -1,18 +1,26 @@
-//! The members, as listeners see them.
+//! The members, as services and listeners see them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster::{Node, PeerStatus, ShardStatus};
 use journal::ShardId;
 use platform::{
     CallError, CallFuture, Member, Membership, PeerReplication, PeerState, ShardReplication,
     ShardRole,
 };
 
+use crate::{Node, PeerStatus, ShardStatus};
+
 /// The members of the cluster that this node belongs to.
-pub(super) struct Members(pub(super) Arc<Node>);
+pub struct Members(Arc<Node>);
+
+impl Members {
+    /// Creates the members as a node knows them.
+    pub fn new(node: Arc<Node>) -> Members {
+        Members(node)
+    }
+}
 
 impl Membership for Members {
     fn own_id(&self) -> u64 {
@@ -29,7 +37,7 @@ impl Membership for Members {
 
     fn members(&self) -> Arc<[Member]> {
         let members = self.0.members().into_iter();
-        let member = |it: cluster::Member| Member {
+        let member = |it: crate::Member| Member {
             id: it.id,
             name: it.addresses.name,
             kafka: it.addresses.kafka.as_deref().and_then(host_and_port),
@@ -95,8 +103,8 @@ impl Membership for Members {
         Box::pin(async move {
             let called = node.call(to, request, timeout).await;
             called.map_err(|error| match error {
-                cluster::CallError::NotSent => CallError::NotSent,
-                cluster::CallError::Unknown => CallError::Unknown,
+                crate::CallError::NotSent => CallError::NotSent,
+                crate::CallError::Unknown => CallError::Unknown,
             })
         })
     }
