@@ -1,12 +1,14 @@
 """Faults of nodes and links while a client writes and another reads; then everything is compared.
 
-    faults.py TELPHER [--rounds N] [FAULT...]
+    faults.py TELPHER [--rounds N | --kills N | --minutes N] [FAULT...]
 
-Three processes run in network namespaces of their own, which needs root. Ends with 1 if anything
+`--kills N` repeats the named faults, or the three kinds of kills, until N processes were killed;
+`--minutes N` until that time is over. Three processes run in network namespaces of their own, which needs root. Ends with 1 if anything
 that was acknowledged is lost, doubled or reordered, or if anything was read that is not there.
 """
 
 import argparse
+import itertools
 import shutil
 import signal
 import statistics
@@ -26,6 +28,12 @@ PARTITION_S = 5
 STALL_S = 8
 BETWEEN_S = 2
 
+# A run of many kills: less time between two of them, and fewer records, all of which are held in
+# memory.
+KILLS_BETWEEN_S = 0.5
+KILLS_PAUSE_S = 0.02
+KILLS = ("kill-leader", "kill-follower", "kill-all")
+
 
 def others(node):
     return [it for it in NODES if it != node]
@@ -33,6 +41,7 @@ def others(node):
 
 def kill_leader(cluster, leader):
     cluster.kill([leader])
+    # Another one is elected meanwhile.
     time.sleep(2)
     cluster.start(leader)
 
@@ -47,7 +56,9 @@ def kill_follower(cluster, leader):
 def kill_all(cluster, _):
     cluster.kill(NODES)
     for node in NODES:
-        cluster.start(node)
+        cluster.launch(node)
+    for node in NODES:
+        cluster.wait_until_ready(node)
 
 
 def pause(seconds):
@@ -119,12 +130,38 @@ FAULTS = {
 }
 
 
+def repeated(args):
+    """Returns the faults to run, one after the other."""
+    if args.kills or args.minutes:
+        return itertools.cycle(args.faults or KILLS)
+    return (args.faults or list(FAULTS)) * args.rounds
+
+
+def is_enough(args, cluster, begun):
+    if args.kills and cluster.kills >= args.kills:
+        return True
+    return bool(args.minutes) and time.monotonic() > begun + args.minutes * 60
+
+
+def summary(seconds):
+    """Returns the distribution of times."""
+    ordered = sorted(seconds)
+    at = lambda share: ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+    return (
+        f"{len(ordered)} times, first ack: median {statistics.median(ordered):.2f} s, "
+        f"p99 {at(0.99):.2f} s, max {ordered[-1]:.2f} s"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("telpher")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--kills", type=int)
+    parser.add_argument("--minutes", type=float)
     parser.add_argument("faults", nargs="*", choices=[*FAULTS, []])
     args = parser.parse_args()
+    is_long = bool(args.kills or args.minutes)
     directory = tempfile.mkdtemp(prefix="telpher-cluster-")
     network = Network()
     cluster = load = None
@@ -133,27 +170,32 @@ def main():
         network.enter(CLIENT)
         cluster = Cluster(args.telpher, network, directory)
         servers = ",".join(f"{address(node)}:9092" for node in NODES)
-        load = Load(servers)
+        load = Load(servers, KILLS_PAUSE_S) if is_long else Load(servers)
         gaps = {}
-        for _ in range(args.rounds):
-            for name in args.faults or FAULTS:
-                time.sleep(BETWEEN_S)
-                leader = load.leader()
-                begun = time.monotonic()
-                FAULTS[name](cluster, leader)
-                healed = time.monotonic()
-                gap = load.first_ack_after(begun + 0.05)
-                load.first_ack_after(healed)
-                gaps.setdefault(name, []).append(gap)
-                print(f"{name:16} led by {leader}: first ack after {gap:.2f} s", flush=True)
+        start = time.monotonic()
+        for name in repeated(args):
+            time.sleep(KILLS_BETWEEN_S if is_long else BETWEEN_S)
+            leader = load.leader()
+            begun = time.monotonic()
+            FAULTS[name](cluster, leader)
+            healed = time.monotonic()
+            gap = load.first_ack_after(begun + 0.05)
+            load.first_ack_after(healed)
+            gaps.setdefault(name, []).append(gap)
+            told = f"{name:16} led by {leader}: first ack after {gap:.2f} s"
+            print(f"{told}; {cluster.kills} kills so far", flush=True)
+            if is_enough(args, cluster, start):
+                break
         time.sleep(BETWEEN_S)
         load.end()
         log, faults = final_log(servers)
         faults += compare(load, log)
+        minutes = (time.monotonic() - start) / 60
+        print(f"{cluster.kills} processes were killed with SIGKILL in {minutes:.1f} minutes")
         print(f"{load.sent} sent, {len(load.acked)} acknowledged, {len(load.failed)} failed")
         print(f"client errors: {load.errors}; failures: {set(load.failed.values())}")
         for name, seconds in gaps.items():
-            print(f"{name:16} first ack: median {statistics.median(seconds):.2f} s")
+            print(f"{name:16} {summary(seconds)}")
     finally:
         if load:
             load.is_over.set()

@@ -11,16 +11,21 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 TOPIC = "ledger"
 PARTITIONS = 6
+# Records between two pauses of the producer.
+BURST = 20
 PAUSE_S = 0.002
 READ_LIMIT_S = 120
+
+# Refused connections are expected here, and errors are counted.
+QUIET = {"log_level": 2}
 FLUSH_LIMIT_S = 150
 
 
 class Load:
     """Records 0, 1, 2… in turn on all partitions, and a group that reads them meanwhile."""
 
-    def __init__(self, servers):
-        self.servers = servers
+    def __init__(self, servers, pause_s=PAUSE_S):
+        self.servers, self.pause_s = servers, pause_s
         self.sent = 0
         self.acked = {}
         self.ack_times = []
@@ -28,7 +33,7 @@ class Load:
         self.read = []
         self.errors = {}
         self.is_over = threading.Event()
-        admin = AdminClient({"bootstrap.servers": servers})
+        admin = AdminClient({"bootstrap.servers": servers, **QUIET})
         topic = NewTopic(TOPIC, PARTITIONS, 3)
         admin.create_topics([topic])[TOPIC].result(timeout=60)
         self.admin = admin
@@ -41,7 +46,7 @@ class Load:
         self.errors[name] = self.errors.get(name, 0) + 1
 
     def produce(self):
-        settings = {"bootstrap.servers": self.servers, "enable.idempotence": True}
+        settings = {"bootstrap.servers": self.servers, "enable.idempotence": True, **QUIET}
         producer = Producer({**settings, "error_cb": self.note, "message.timeout.ms": 120_000})
 
         def delivered(number):
@@ -64,12 +69,12 @@ class Load:
             except BufferError:
                 producer.poll(0.05)
             producer.poll(0)
-            if number % 20 == 0:
-                time.sleep(PAUSE_S)
+            if number % BURST == 0:
+                time.sleep(self.pause_s)
         producer.flush(FLUSH_LIMIT_S)
 
     def follow(self):
-        settings = {"bootstrap.servers": self.servers, "group.id": "followers"}
+        settings = {"bootstrap.servers": self.servers, "group.id": "followers", **QUIET}
         consumer = Consumer({**settings, "auto.offset.reset": "earliest", "error_cb": self.note})
         consumer.subscribe([TOPIC])
         while not self.is_over.is_set():
@@ -111,7 +116,7 @@ class Load:
 
 def final_log(servers):
     """Reads all records: for each partition, the numbers in the order of their offsets."""
-    settings = {"bootstrap.servers": servers, "group.id": "reader"}
+    settings = {"bootstrap.servers": servers, "group.id": "reader", **QUIET}
     consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
     partitions = [TopicPartition(TOPIC, it, 0) for it in range(PARTITIONS)]
     ends = {it.partition: consumer.get_watermark_offsets(it, timeout=60)[1] for it in partitions}

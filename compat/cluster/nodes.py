@@ -22,6 +22,8 @@ class Cluster:
         self.telpher, self.network, self.directory = telpher, network, directory
         self.processes = {}
         self.disks = []
+        # Processes that were killed.
+        self.kills = 0
         for node in NODES:
             self.add_disk(node)
         init = [telpher, "cluster", "init", "--data", self.data(1), *self.addresses(1)]
@@ -58,8 +60,8 @@ class Cluster:
             *("--native-listen", f"{host}:7400"),
         ]
 
-    def start(self, node):
-        """Starts a node, which joins if it is not a member."""
+    def launch(self, node):
+        """Starts a node, which joins if it is not a member, and does not wait for it."""
         command = [self.telpher, "serve", "--data", self.data(node), "--insecure"]
         command += [*self.addresses(node), "--slim-listen", "none", "--native-socket", "none"]
         if node != NODES[0]:
@@ -72,6 +74,13 @@ class Cluster:
             stderr=log,
         )
         self.processes[node] = process
+
+    def start(self, node):
+        """Starts a node, and waits until it answers."""
+        self.launch(node)
+        self.wait_until_ready(node)
+
+    def wait_until_ready(self, node):
         self.wait_until(f"node {node} answers", lambda: self.ready(node) is not None)
 
     def ready(self, node):
@@ -119,6 +128,7 @@ class Cluster:
             self.signal(node, signal.SIGKILL)
         for node in nodes:
             self.processes[node].wait(30)
+        self.kills += len(nodes)
 
     def close(self):
         for process in self.processes.values():
