@@ -16,7 +16,9 @@ import sys
 import tempfile
 import time
 
-from load import Load, compare, final_log
+from confluent_kafka import Producer
+
+from load import QUIET, Load, compare, final_log
 from network import CLIENT, NODES, Network, address
 from nodes import Cluster
 
@@ -26,6 +28,9 @@ LONG_PAUSE_S = 2.5
 PARTITION_S = 5
 # A leader hands over after 2 s without a sync.
 STALL_S = 8
+# Time for which a disk is full; longer than the load needs for some segments.
+FULL_S = 12
+LARGE_SIZE = 64 << 10
 BETWEEN_S = 2
 
 # A run of many kills: less time between two of them, and fewer records, all of which are held in
@@ -105,6 +110,35 @@ def stalled_disk(cluster, leader):
         cluster.freeze(leader, False)
 
 
+def full_disk(of_leader):
+    """A disk without space, while another producer writes more than the reserve."""
+
+    def fault(cluster, leader):
+        node = leader if of_leader else others(leader)[0]
+        cluster.fill(node)
+        try:
+            write_much(FULL_S)
+        finally:
+            cluster.empty(node)
+
+    return fault
+
+
+def write_much(seconds):
+    """Writes large records for some time. What is refused is not repeated for long."""
+    servers = ",".join(f"{address(node)}:9092" for node in NODES)
+    settings = {"bootstrap.servers": servers, "message.timeout.ms": 3_000, **QUIET}
+    producer = Producer(settings)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            producer.produce("ballast", bytes(LARGE_SIZE))
+        except BufferError:
+            pass
+        producer.poll(0.005)
+    producer.flush(5)
+
+
 def rolling_restart(cluster, _):
     for node in NODES:
         cluster.signal(node, signal.SIGTERM)
@@ -126,6 +160,8 @@ FAULTS = {
     "one-way": one_way,
     "flapping-links": flapping_link,
     "stalled-disk": stalled_disk,
+    "full-leader": full_disk(of_leader=True),
+    "full-follower": full_disk(of_leader=False),
     "rolling-restart": rolling_restart,
 }
 
@@ -182,8 +218,9 @@ def main():
             gap = load.first_ack_after(begun + 0.05)
             load.first_ack_after(healed)
             gaps.setdefault(name, []).append(gap)
-            told = f"{name:16} led by {leader}: first ack after {gap:.2f} s"
-            print(f"{told}; {cluster.kills} kills so far", flush=True)
+            pause_s = load.longest_pause(begun, time.monotonic())
+            told = f"first ack after {gap:.2f} s, longest pause {pause_s:.2f} s"
+            print(f"{name:16} led by {leader}: {told}; {cluster.kills} kills so far", flush=True)
             if is_enough(args, cluster, start):
                 break
         time.sleep(BETWEEN_S)

@@ -108,6 +108,11 @@ class Load:
             time.sleep(0.01)
         raise TimeoutError("nothing was acknowledged for 60 s")
 
+    def longest_pause(self, begin, end):
+        """Returns the longest time without an acknowledgement between two moments."""
+        times = [it for it in self.ack_times if begin <= it <= end]
+        return max(b - a for a, b in zip([begin, *times], [*times, end]))
+
     def end(self):
         self.is_over.set()
         for thread in self.threads:

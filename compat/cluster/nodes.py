@@ -14,6 +14,9 @@ START_LIMIT_S = 60
 # Size of the file system of a node. Its file has only what is written.
 DISK_SIZE = 8 << 30
 
+# Options of small segments, so that a node on a full disk soon needs another one.
+SMALL = ("--journal-segment-size", "1MiB")
+
 
 class Cluster:
     """The nodes. `close` ends them."""
@@ -26,7 +29,7 @@ class Cluster:
         self.kills = 0
         for node in NODES:
             self.add_disk(node)
-        init = [telpher, "cluster", "init", "--data", self.data(1), *self.addresses(1)]
+        init = [telpher, "cluster", "init", "--data", self.data(1), *self.addresses(1), *SMALL]
         subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
         self.key = os.path.join(self.data(1), "cluster.key")
         for node in NODES:
@@ -52,6 +55,27 @@ class Cluster:
         flag = "--freeze" if is_frozen else "--unfreeze"
         subprocess.run(["fsfreeze", flag, self.data(node)], check=True)
 
+    def fill(self, node):
+        """Leaves no space on the disk of a node."""
+        free = os.statvfs(self.data(node))
+        size = free.f_bavail * free.f_frsize
+        while size > 0:
+            # What is given back meanwhile is taken too.
+            with open(os.path.join(self.data(node), f"ballast-{size}"), "wb") as file:
+                try:
+                    os.posix_fallocate(file.fileno(), 0, size)
+                except OSError:
+                    size //= 2
+                    continue
+            free = os.statvfs(self.data(node))
+            size = free.f_bavail * free.f_frsize
+
+    def empty(self, node):
+        """Gives the space back."""
+        for name in os.listdir(self.data(node)):
+            if name.startswith("ballast-"):
+                os.remove(os.path.join(self.data(node), name))
+
     def addresses(self, node):
         host = address(node)
         return [
@@ -62,7 +86,7 @@ class Cluster:
 
     def launch(self, node):
         """Starts a node, which joins if it is not a member, and does not wait for it."""
-        command = [self.telpher, "serve", "--data", self.data(node), "--insecure"]
+        command = [self.telpher, "serve", "--data", self.data(node), "--insecure", *SMALL]
         command += [*self.addresses(node), "--slim-listen", "none", "--native-socket", "none"]
         if node != NODES[0]:
             command += ["--join", f"{address(1)}:7402", "--cluster-key", self.key]

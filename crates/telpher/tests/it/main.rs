@@ -18,6 +18,7 @@ mod bench_store;
 mod bridge;
 mod browser;
 mod clients;
+mod cluster;
 mod cluster_of_one;
 mod command_output;
 mod config;

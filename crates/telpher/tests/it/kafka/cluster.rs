@@ -1,21 +1,17 @@
 //! Three nodes that are killed while producers write: every acknowledged record is there once, at its
 //! offset, whichever node leads.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use kafka::{ErrorCode, create_topics, metadata};
-use rustix::process::{Pid, Signal, kill_process};
+use kafka::{ErrorCode, create_topics};
 use serde_json::Value;
 
 use super::client::Client;
 use super::kill9::{ProducerState, TOPIC, read_through};
-use crate::support::{Place, Running, eventually};
+use crate::cluster::{Cluster, copy_directory};
+use crate::support::eventually;
 
 const PRODUCERS: i32 = 3;
 
@@ -25,108 +21,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Time for which producers write between two faults.
 const BETWEEN: Duration = Duration::from_millis(1500);
 
-struct Cluster {
-    place: Place,
-    /// The processes that were started again.
-    again: Vec<Child>,
-    pids: Vec<i32>,
-    nodes: Vec<Value>,
-    first: Running,
-}
-
 impl Cluster {
-    fn start() -> Cluster {
-        let place = Place::new();
-        let words = ["cluster", "dev", "--nodes", "3", "--data", "nodes"];
-        let mut command = place.command(words.into_iter().chain(["--json"]));
-        // It runs until the end of its input.
-        let mut first = Running::spawn(command.stdin(Stdio::piped()));
-        let started: Value = serde_json::from_str(&first.line()).unwrap();
-        let nodes = started["nodes"].as_array().unwrap().clone();
-        let pids = nodes.iter().map(|it| it["pid"].as_i64().unwrap() as i32);
-        Cluster {
-            place,
-            again: Vec::new(),
-            pids: pids.collect(),
-            nodes,
-            first,
-        }
-    }
-
-    fn address(&self, node: usize, door: &str) -> &str {
-        self.nodes[node][door].as_str().unwrap()
-    }
-
-    /// Connects to a node as soon as it serves, directly or through the leader.
-    fn connect(&self, node: usize) -> Client {
-        let mut connected = None;
-        eventually("a node serves", || {
-            connected = self.try_connect(node);
-            connected.is_some()
-        });
-        connected.unwrap()
-    }
-
-    fn try_connect(&self, node: usize) -> Option<Client> {
-        let mut client = Client::connect_to(self.address(node, "kafka")).ok()?;
-        client.ask(9, &metadata::Request::default()).ok()?;
-        Some(client)
-    }
-
-    /// Returns the place of the node that leads, as a client of any node is told.
-    fn leader(&self) -> usize {
-        let mut leader = None;
-        eventually("a node leads", || {
-            let mut clients = (0..self.nodes.len()).filter_map(|it| self.try_connect(it));
-            let told = clients.find_map(|mut client| {
-                let request = metadata::Request::default();
-                let response = client.ask(9, &request).ok()?;
-                let is_leader = |it: &Value| it["id"] == response.controller_id;
-                self.nodes.iter().position(is_leader)
-            });
-            leader = told;
-            leader.is_some()
-        });
-        leader.unwrap()
-    }
-
-    /// Returns the status and the body of a page; 0 if the node does not answer.
-    fn get(&self, node: usize, path: &str) -> (u16, String) {
-        let address = self.address(node, "http");
-        let ask = || {
-            let mut stream = TcpStream::connect(address)?;
-            stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-            write!(
-                stream,
-                "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-            )?;
-            let mut text = String::new();
-            stream.read_to_string(&mut text)?;
-            std::io::Result::Ok(text)
-        };
-        let text = ask().unwrap_or_default();
-        let status = text.get(9..12).and_then(|it| it.parse().ok());
-        let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
-        (status.unwrap_or(0), body.to_owned())
-    }
-
-    fn kill(&self, node: usize) {
-        let pid = Pid::from_raw(self.pids[node]).unwrap();
-        kill_process(pid, Signal::KILL).unwrap();
-    }
-
-    /// Starts a killed node again.
-    fn restart(&mut self, node: usize) {
-        let words = self.nodes[node]["command"].as_array().unwrap();
-        let words: Vec<_> = words.iter().map(|it| it.as_str().unwrap()).collect();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).stdin(Stdio::null());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
-        self.pids[node] = child.id() as i32;
-        self.again.push(child);
-    }
-
     /// Creates the topic, with a partition for each producer.
     fn create_topic(&self) -> Vec<ProducerState> {
         let topic = create_topics::Topic {
@@ -143,18 +38,6 @@ impl Cluster {
         let created = self.connect(1).ask(5, &request).unwrap();
         assert_eq!(created.topics[0].error_code, ErrorCode::None);
         (0..PRODUCERS).map(|_| ProducerState::default()).collect()
-    }
-
-    /// Kills a node and waits until its process has ended.
-    fn kill_and_wait(&self, node: usize) {
-        self.kill(node);
-        eventually("a killed node has ended", || {
-            TcpStream::connect(self.address(node, "http")).is_err()
-        });
-    }
-
-    fn data(&self, node: usize) -> PathBuf {
-        PathBuf::from(self.nodes[node]["data"].as_str().unwrap())
     }
 
     /// Lets producers write, through whichever node serves them, while `fault` runs.
@@ -193,17 +76,6 @@ impl Cluster {
         for (index, state) in (0..).zip(states) {
             state.check_stored(&read_through(&mut client, index));
         }
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        for child in &mut self.again {
-            // It may have been killed already.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        self.first.signal(Signal::TERM);
     }
 }
 
@@ -323,18 +195,6 @@ fn members_report_their_own_state_and_damage() {
     let url = format!("tcp://{}", cluster.address(leader, "native"));
     let line = format!("append acme/demo/log done --url {url}");
     cluster.place.run(&line).expect(0);
-}
-
-fn copy_directory(from: &Path, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy_directory(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).unwrap()),
-        }
-    }
 }
 
 #[test]
