@@ -598,6 +598,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         name: "sim",
         may_use: &[
             "client",
+            "cluster",
             "door",
             "door-http",
             "door-kafka",

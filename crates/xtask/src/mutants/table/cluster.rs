@@ -55,7 +55,7 @@ pub(super) static MUTANTS: [Mutant; 16] = [
             Edit {
                 file: "leadership.rs",
                 text: "        self.node.renew(&self.led).await;\n",
-                replacement: "",
+                replacement: "        tokio::time::sleep(POLL).await;\n",
             },
             Edit {
                 file: "leadership.rs",

@@ -91,7 +91,6 @@ impl Group {
             topics: vec![Topic {
                 name: topic.to_owned(),
                 partitions: partitions.collect(),
-                ..Topic::default()
             }],
             ..Request::default()
         };
