@@ -55,6 +55,7 @@ pub fn routes(
         .layer(halted);
     let guarded = about::guarded(page)
         .merge(data)
+        .merge(http_agents::routes())
         .merge(http_quotas::routes().layer(quotas))
         .merge(http_topics::user_routes())
         .merge(tickets::routes(tickets))

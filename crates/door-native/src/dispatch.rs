@@ -152,7 +152,10 @@ fn decode_message(flags: Flags, payload: &[u8]) -> Result<Message<'_>, Fatal> {
 fn split_key(message: &mut Message<'_>) -> Result<Key, Fatal> {
     let (wire::Key { id, ttl_ms }, body) = wire::Key::split(message.body)?;
     message.body = body;
-    Ok(Key { id, ttl_ms })
+    Ok(Key {
+        id: Some(id),
+        ttl_ms,
+    })
 }
 
 fn bind(

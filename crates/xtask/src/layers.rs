@@ -387,11 +387,26 @@ pub(crate) const LAYERS: &[Layer] = &[
         must_not_know: RESOURCE,
     },
     Layer {
+        name: "http-agents",
+        may_use: &[
+            "http-api",
+            "messaging",
+            "model",
+            "node",
+            "platform",
+            "quota-service",
+            "routing",
+            "wire",
+        ],
+        must_not_know: RESOURCE,
+    },
+    Layer {
         name: "door-http",
         may_use: &[
             "access",
             "conversation-service",
             "door",
+            "http-agents",
             "http-api",
             "http-conversations",
             "http-quotas",

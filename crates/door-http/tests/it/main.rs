@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod agents;
 mod ai_sdk;
 mod answer;
 mod append;
