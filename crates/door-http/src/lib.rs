@@ -38,6 +38,7 @@ mod tickets;
 mod view;
 
 pub use self::access::{Access, HostNames, Origins};
+pub use http_agents::description_json;
 pub use listener::{Options, serve, serve_stream};
 pub use local::{Answer, Local};
 pub use member_pages::{MemberPages, Served as PageServed};

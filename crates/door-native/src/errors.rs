@@ -109,14 +109,7 @@ impl From<MemoryWriteError> for ErrorAnswer {
 
 impl From<SubscribeError> for ErrorAnswer {
     fn from(error: SubscribeError) -> Self {
-        let code = match error {
-            SubscribeError::Name(_) | SubscribeError::NotSubscribed { .. } => {
-                ErrorCode::InvalidArgument
-            }
-            SubscribeError::Forbidden(_) => ErrorCode::Denied,
-            SubscribeError::TooMany { .. } => ErrorCode::Busy,
-        };
-        Self::new(code, error.to_string())
+        Self::new(error.code(), error.to_string())
     }
 }
 
@@ -150,15 +143,13 @@ impl From<WriteError> for ErrorAnswer {
 
 impl From<StreamError> for ErrorAnswer {
     fn from(error: StreamError) -> Self {
-        let (code, number) = match error {
+        let number = match error {
             StreamError::Storage(error) => return error.into(),
-            StreamError::NoStorage => (ErrorCode::Unsupported, None),
-            StreamError::NoRecords => (ErrorCode::InvalidArgument, None),
-            StreamError::Conflict { next } => (ErrorCode::Conflict, Some(next)),
-            StreamError::Trimmed { start } => (ErrorCode::InvalidArgument, Some(start)),
-            StreamError::Followers => (ErrorCode::Busy, None),
+            StreamError::Conflict { next } => Some(next),
+            StreamError::Trimmed { start } => Some(start),
+            StreamError::NoStorage | StreamError::NoRecords | StreamError::Followers => None,
         };
-        Self::new(code, error.to_string()).with_number(number)
+        Self::new(error.code(), error.to_string()).with_number(number)
     }
 }
 

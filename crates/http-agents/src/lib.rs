@@ -7,6 +7,7 @@
 //! | `POST /agents/{name}/write` | a message that waits in the agent's mailbox |
 //! | `POST /agents/{name}/mailbox/take` | messages of the mailbox, for the time of a lease |
 //! | `POST /agents/{name}/mailbox/ack`, `…/nack`, `…/renew` | answer messages that were taken |
+//! | `GET /agents/{name}/description` | what the agent says about itself and its methods |
 //!
 //! Bodies are passed unparsed. Each request is a connection of its own towards the other clients of
 //! the node, so that its calls are cancelled when its client disconnects, and limits, halts and names
@@ -15,6 +16,7 @@
 //! Invariant: *a request has the outcome and the error code that a native client gets.*
 
 mod caller;
+mod description;
 mod events;
 mod leases;
 mod metadata;
@@ -25,6 +27,7 @@ mod replies;
 mod request;
 mod take;
 
+pub use description::description_json;
 use http_api::Shared;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -46,4 +49,5 @@ fn of_namespace() -> OpenApiRouter<Shared> {
         .routes(routes!(leases::ack))
         .routes(routes!(leases::nack))
         .routes(routes!(leases::renew))
+        .routes(routes!(description::describe))
 }

@@ -1,6 +1,7 @@
 //! Agents over HTTP: calls, one-way messages, and mailboxes that clients take messages from.
 
 mod calls;
+mod description;
 mod mailbox;
 mod names;
 
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use access::Principal;
 use door_testing::until;
-use messaging::{Client, Connection, Facts, Inbox, Message, Outgoing, Outlet, Pushed};
+use messaging::{Client, Connection, Description, Facts, Inbox, Message, Outgoing, Outlet, Pushed};
 use model::Failure;
 use routing::Ticket;
 
@@ -140,11 +141,20 @@ impl Worker {
         };
         let connection = door.node.messaging().connect(facts, |_| outlet);
         let mut connection = connection.unwrap();
-        connection.turn().subscribe(name, true).unwrap();
+        connection.turn().subscribe(name, true, None).unwrap();
         Self {
             connection,
             recorder,
         }
+    }
+
+    /// Subscribes a client that describes the agent.
+    fn described(door: &Door, name: &str, description: Description) -> Self {
+        let mut worker = Self::subscribe(door, name);
+        let mut turn = worker.connection.turn();
+        turn.subscribe(name, true, Some(description)).unwrap();
+        turn.finish();
+        worker
     }
 
     /// Returns the next message that it is sent.
