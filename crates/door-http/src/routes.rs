@@ -52,6 +52,7 @@ pub fn routes(
     let data = http_conversations::routes()
         .layer(conversations)
         .merge(http_topics::routes())
+        .merge(http_streams::routes())
         .layer(halted);
     let guarded = about::guarded(page)
         .merge(data)

@@ -387,6 +387,11 @@ pub(crate) const LAYERS: &[Layer] = &[
         must_not_know: RESOURCE,
     },
     Layer {
+        name: "http-streams",
+        may_use: &["http-api", "model", "node", "platform", "store"],
+        must_not_know: RESOURCE,
+    },
+    Layer {
         name: "http-agents",
         may_use: &[
             "http-api",
@@ -410,6 +415,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "http-api",
             "http-conversations",
             "http-quotas",
+            "http-streams",
             "http-topics",
             "json",
             "message-json",

@@ -23,6 +23,7 @@ mod read;
 mod resume;
 mod socket;
 mod state;
+mod streams;
 mod topics;
 mod transfer;
 mod views;
