@@ -36,6 +36,8 @@ use door_testing::SwitchedOffload;
 use journal::Journal;
 use journal::disk::{Disk, SimulatedDisk};
 use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions};
+use platform::Membership;
+use platform::testing::ThreeMembers;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -83,12 +85,21 @@ impl Door {
         segment_size: u64,
     ) -> Self {
         let quotas = QuotaParts::default();
-        Self::start(front, disk, options, quotas, start, segment_size).await
+        Self::start(front, disk, options, quotas, None, start, segment_size).await
+    }
+
+    /// A node that is a member of a cluster.
+    pub(crate) async fn of_cluster() -> Self {
+        let (disk, options) = (SimulatedDisk::new(7), StoreOptions::default());
+        let members: Arc<dyn Membership> = Arc::new(ThreeMembers::new(7));
+        let front = Arc::new(disk.clone());
+        let quotas = QuotaParts::default();
+        Self::start(front, disk, options, quotas, Some(members), 1, 4 << 20).await
     }
 
     pub(crate) async fn with_quotas(quotas: QuotaParts) -> Self {
         let (disk, options) = (SimulatedDisk::new(7), StoreOptions::default());
-        Self::start(Arc::new(disk.clone()), disk, options, quotas, 1, 4 << 20).await
+        Self::start(Arc::new(disk.clone()), disk, options, quotas, None, 1, 4 << 20).await
     }
 
     async fn start(
@@ -96,6 +107,7 @@ impl Door {
         disk: SimulatedDisk,
         options: StoreOptions,
         quotas: QuotaParts,
+        membership: Option<Arc<dyn Membership>>,
         start: u64,
         segment_size: u64,
     ) -> Self {
@@ -118,6 +130,7 @@ impl Door {
         let ports = door_testing::ports(clock.clone(), start << 32);
         let node = Node::open(Parts {
             quotas,
+            membership,
             offload: offload.clone(),
             ..Parts::with_storage(ports, storage)
         });
