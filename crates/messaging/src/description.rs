@@ -151,9 +151,12 @@ impl Stored {
 }
 
 /// Compares versions as Semantic Versioning does, and other texts in a similar way: parts between
-/// dots are compared as numbers if both are, a pre-release comes before its release, and what
-/// follows a `+` does not count.
+/// dots are compared as numbers if both are, a pre-release comes before its release, what follows a
+/// `+` does not count, and no version comes before any.
 pub(crate) fn compare_versions(one: &str, other: &str) -> Ordering {
+    if one.is_empty() || other.is_empty() {
+        return other.is_empty().cmp(&one.is_empty());
+    }
     let (one_core, one_pre) = parts(one);
     let (other_core, other_pre) = parts(other);
     compare_parts(one_core, other_core).then_with(|| match (one_pre, other_pre) {
