@@ -99,7 +99,16 @@ impl Door {
 
     pub(crate) async fn with_quotas(quotas: QuotaParts) -> Self {
         let (disk, options) = (SimulatedDisk::new(7), StoreOptions::default());
-        Self::start(Arc::new(disk.clone()), disk, options, quotas, None, 1, 4 << 20).await
+        Self::start(
+            Arc::new(disk.clone()),
+            disk,
+            options,
+            quotas,
+            None,
+            1,
+            4 << 20,
+        )
+        .await
     }
 
     async fn start(

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use mailbox::{Again, State as Waits};
+use mailbox::{Again, Mailbox, State as Waits};
 use model::Name;
 use parking_lot::Mutex;
 use platform::{Counter, Durable};
@@ -405,10 +405,7 @@ impl Mailboxes {
         let now = self.now();
         let again = match answer {
             LeaseAnswer::Renew { lease } => {
-                let message = state.mailbox.pending(id.offset).next();
-                let is_there = message.is_some_and(|it| {
-                    it.offset == id.offset && matches!(it.state, Waits::Unanswered)
-                });
+                let is_there = is_in_delivery(&state.mailbox, id.offset);
                 let found = state.pulls.find(id, now.ns).filter(|_| is_there);
                 let until_ns = now.ns.saturating_add(nanoseconds(lease));
                 return found.map(|lease| lease.until_ns = until_ns).is_some();
@@ -444,6 +441,10 @@ impl Mailboxes {
             .extract_if(.., |_, lease| lease.until_ns <= now_ns)
             .map(|(offset, _)| offset)
             .collect();
+        // Messages that were removed by hand left their leases behind.
+        if leases.len() > state.mailbox.in_flight() {
+            leases.retain(|offset, _| is_in_delivery(&state.mailbox, *offset));
+        }
         let now_ms = self.platform.expiry_ms();
         for offset in over {
             if state.mailbox.again(offset, Again::Now, now_ms) {
@@ -475,6 +476,12 @@ impl Mailboxes {
             unix_ms: self.platform.unix_ms(),
         }
     }
+}
+
+/// Returns whether a message is delivered and unanswered.
+fn is_in_delivery(mailbox: &Mailbox<Instance>, offset: u64) -> bool {
+    let message = mailbox.pending(offset).next();
+    message.is_some_and(|it| it.offset == offset && matches!(it.state, Waits::Unanswered))
 }
 
 fn taker(name: &Name, options: TakeOptions<'_>) -> Result<Arc<Taker>, LeaseError> {

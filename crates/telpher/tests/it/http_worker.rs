@@ -43,7 +43,10 @@ fn a_message_taken_over_http_is_lent_again_after_kill9() {
     let (status, body) = curl(&place, &node, &write, "-d 'job 7'");
     assert_eq!(status, 201, "{body}");
     let first = take(&place, &node).remove(0);
-    assert_eq!((&first["body"], &first["delivery"]), (&json!("job 7"), &json!(1)));
+    assert_eq!(
+        (&first["body"], &first["delivery"]),
+        (&json!("job 7"), &json!(1))
+    );
 
     let node = kill(node);
     // A repeated write finds the message.
@@ -79,13 +82,24 @@ fn an_agent_is_called_and_described_over_http() {
     client.write("upper.json", &description.to_string());
     let file = client.path("upper.json");
     let name = "acme/demo/upper/i-1";
-    let words = [name, "--exec", "tr a-z A-Z", "--describe", file.to_str().unwrap()];
+    let words = [
+        name,
+        "--exec",
+        "tr a-z A-Z",
+        "--describe",
+        file.to_str().unwrap(),
+    ];
     let mut agent = client.listen(words);
     let request = "/v1/acme/demo/agents/upper/request";
     let (status, body) = curl(&place, &node, request, "-d hello");
     assert_eq!((status, &*body), (200, "HELLO"));
     assert!(agent.line().contains("hello"));
-    let (status, body) = curl(&place, &node, request, "-d hi -H 'Accept: text/event-stream'");
+    let (status, body) = curl(
+        &place,
+        &node,
+        request,
+        "-d hi -H 'Accept: text/event-stream'",
+    );
     let events = "event: item\ndata: {\"body\":\"HI\"}\n\nevent: end\ndata: {}\n\n";
     assert_eq!((status, &*body), (200, events));
     let path = "/v1/acme/demo/agents/upper/description";
@@ -97,7 +111,11 @@ fn an_agent_is_called_and_described_over_http() {
     assert_eq!(shown["instances"], instances);
     let printed = client.run("agents acme/demo/upper");
     let printed = &printed.expect(0).stdout;
-    for text in ["acme/demo/upper 1.2.0", "Makes text loud.", "input: {\"type\":\"string\"}"] {
+    for text in [
+        "acme/demo/upper 1.2.0",
+        "Makes text loud.",
+        "input: {\"type\":\"string\"}",
+    ] {
         assert!(printed.contains(text), "{text:?} is not in {printed}");
     }
     let json = client.run("agents acme/demo/upper --json").expect(0).json();
@@ -105,7 +123,12 @@ fn an_agent_is_called_and_described_over_http() {
     client.run("agents acme/demo/nobody").expect(3);
     client.write("wrong.json", "{\"method\": []}");
     let wrong = client.path("wrong.json");
-    let words = ["listen", "acme/demo/x", "--describe", wrong.to_str().unwrap()];
+    let words = [
+        "listen",
+        "acme/demo/x",
+        "--describe",
+        wrong.to_str().unwrap(),
+    ];
     client
         .run_words(words)
         .expect(2)

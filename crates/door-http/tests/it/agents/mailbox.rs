@@ -1,6 +1,7 @@
 //! Mailboxes over HTTP: writes, takes with a lease, and their answers.
 
 use door_testing::until;
+use messaging::mailboxes::Part;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -302,4 +303,22 @@ async fn invalid_takes_and_answers_are_refused() {
     door.ask_with("POST", own, &[], b"")
         .await
         .problem(403, "denied");
+}
+
+#[tokio::test]
+async fn a_lease_of_a_purged_message_answers_nothing() {
+    let door = Door::open().await;
+    write(&door, "", b"one").await;
+    let taken = take(&door, "?lease_ms=43200000").await.remove(0);
+    let mailboxes = door.node.messaging().mailboxes().unwrap();
+    assert_eq!(mailboxes.purge("acme/demo/job", Part::All), Ok(1));
+    let body = json!({"leases": [lease(&taken)], "lease_ms": 1_000});
+    answer(&door, "renew", body)
+        .await
+        .problem(409, "lease_expired");
+    door.node.sweep();
+    let body = json!({"leases": [lease(&taken)]});
+    answer(&door, "ack", body)
+        .await
+        .problem(409, "lease_expired");
 }

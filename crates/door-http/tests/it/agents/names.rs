@@ -96,9 +96,14 @@ async fn a_member_of_a_cluster_refuses_agents_and_serves_streams() {
     let door = Door::of_cluster().await;
     for path in ["request", "send", "write", "mailbox/take", "mailbox/ack"] {
         let path = format!("/v1/acme/demo/agents/job/{path}");
-        let refused = door.ask("POST", &path, &json!({"leases": ["7-0000000000000000"]})).await;
+        let refused = door
+            .ask("POST", &path, &json!({"leases": ["7-0000000000000000"]}))
+            .await;
         let detail = refused.problem(501, "unsupported");
-        assert!(detail.starts_with("a cluster serves topics and streams only"), "{detail}");
+        assert!(
+            detail.starts_with("a cluster serves topics and streams only"),
+            "{detail}"
+        );
     }
     let records = "/v1/acme/demo/streams/log/records";
     let batch = json!({"records": [{"body": "x"}]});
