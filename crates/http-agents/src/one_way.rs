@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use http_api::{Problem, ProblemDocument, Shared, body, query, within_write_limit};
+use http_api::{BinaryDocument, Problem, ProblemDocument, Shared, body, query, within_write_limit};
 use messaging::{Cast, Key, Message};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -53,7 +53,7 @@ pub(crate) struct SentDocument {
         SendQuery,
         ("Telpher-Name" = Option<String>, Header, description = "Name of the sender, which the token must permit"),
     ),
-    request_body(content = Vec<u8>, content_type = "*/*"),
+    request_body(content = BinaryDocument, content_type = "*/*"),
     responses(
         (status = 200, description = "The number of copies", body = SentDocument),
         (status = 429, description = "A limit of the sender is used up", body = ProblemDocument),
@@ -152,7 +152,7 @@ pub(crate) struct WrittenDocument {
         WriteQuery,
         ("Telpher-Name" = Option<String>, Header, description = "Name of the sender, which the token must permit"),
     ),
-    request_body(content = Vec<u8>, content_type = "*/*"),
+    request_body(content = BinaryDocument, content_type = "*/*"),
     responses(
         (status = 200, description = "The message was stored before, or it was queued in memory", body = WrittenDocument),
         (status = 201, description = "The message is on disk", body = WrittenDocument),

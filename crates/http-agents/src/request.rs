@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use http_api::sse::{KEEPALIVE, pulled};
-use http_api::{Problem, ProblemDocument, Shared, body, query};
+use http_api::{BinaryDocument, Problem, ProblemDocument, Shared, body, query};
 use messaging::{Cast, Message, Requested};
 use model::limits::FRAME_SIZE_MAX;
 use routing::Ticket;
@@ -65,9 +65,9 @@ pub(crate) struct RequestQuery {
         RequestQuery,
         ("Telpher-Name" = Option<String>, Header, description = "Name of the caller, which the token must permit"),
     ),
-    request_body(content = Vec<u8>, content_type = "*/*"),
+    request_body(content = BinaryDocument, content_type = "*/*"),
     responses(
-        (status = 200, description = "The answer, with the content type that the agent gave it", content((Vec<u8> = "*/*"), (String = "text/event-stream"))),
+        (status = 200, description = "The answer, with the content type that the agent gave it", content((BinaryDocument = "*/*"), (String = "text/event-stream"))),
         (status = 404, description = "The agent has no instance, or no such method", body = ProblemDocument),
         (status = 409, description = "The agent answered with a conflict", body = ProblemDocument),
         (status = 429, description = "A limit of the caller is used up", body = ProblemDocument),
@@ -97,9 +97,9 @@ pub(super) async fn request(
         RequestQuery,
         ("Telpher-Name" = Option<String>, Header, description = "Name of the caller, which the token must permit"),
     ),
-    request_body(content = Vec<u8>, content_type = "*/*"),
+    request_body(content = BinaryDocument, content_type = "*/*"),
     responses(
-        (status = 200, description = "The answer, with the content type that the agent gave it", content((Vec<u8> = "*/*"), (String = "text/event-stream"))),
+        (status = 200, description = "The answer, with the content type that the agent gave it", content((BinaryDocument = "*/*"), (String = "text/event-stream"))),
         (status = 404, description = "The agent has no instance, or no such method", body = ProblemDocument),
         (status = 409, description = "The agent answered with a conflict", body = ProblemDocument),
         (status = 429, description = "A limit of the caller is used up", body = ProblemDocument),

@@ -1,9 +1,14 @@
-//! Problem documents in the description of the API.
+//! Problem documents, and bodies of bytes, in the description of the API.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use utoipa::ToSchema;
+
+/// A body of bytes, as they are.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Bytes, value_type = String, format = Binary)]
+pub struct BinaryDocument(Vec<u8>);
 
 /// An error (RFC 9457) with a `code` of Telpher.
 #[derive(Serialize, ToSchema)]

@@ -9,7 +9,9 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http_api::{Client, Problem, ProblemDocument, Shared, body, query, within_write_limit};
+use http_api::{
+    BinaryDocument, Client, Problem, ProblemDocument, Shared, body, query, within_write_limit,
+};
 use model::limits::FRAME_SIZE_MAX;
 use platform::{RequestContext, Tally};
 use serde::{Deserialize, Serialize};
@@ -75,7 +77,7 @@ pub(crate) struct AppendedDocument {
         ("stream" = String, Path, description = "Name of the stream"),
         AppendQuery,
     ),
-    request_body(content((AppendDocument<'static> = "application/json"), (Vec<u8> = "application/octet-stream"))),
+    request_body(content((AppendDocument<'static> = "application/json"), (BinaryDocument = "application/octet-stream"))),
     responses(
         (status = 201, description = "The records are on disk", body = AppendedDocument),
         (status = 412, description = "The stream does not end at the expected offset; `next` is where it ends", body = ProblemDocument),

@@ -5,7 +5,7 @@ use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http_api::{Problem, ProblemDocument, query};
+use http_api::{BinaryDocument, Problem, ProblemDocument, query};
 use model::ErrorCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -111,7 +111,7 @@ pub(super) async fn read(named: Named, uri: Uri) -> Result<Response, Problem> {
         ("offset" = u64, Path, description = "Offset of the record"),
     ),
     responses(
-        (status = 200, description = "The record", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 200, description = "The record", body = BinaryDocument, content_type = "application/octet-stream"),
         (status = 400, description = "The offset is invalid, or the records before `start` are no longer stored", body = ProblemDocument),
         (status = 404, description = "There is no record with this offset yet", body = ProblemDocument),
     )
