@@ -129,6 +129,7 @@ impl Door {
         let now_ms = move || journals.0.load(Ordering::Relaxed) / 1_000_000;
         let (journal, _) = Journal::open(front, &journal_options, now_ms).unwrap();
         let storage = StorageParts {
+            membership,
             options,
             event_encoder: Some(Arc::new(http_conversations::EventJson)),
             assembler: Some(Arc::new(message_json::chunks::Assembler)),
@@ -139,7 +140,6 @@ impl Door {
         let ports = door_testing::ports(clock.clone(), start << 32);
         let node = Node::open(Parts {
             quotas,
-            membership,
             offload: offload.clone(),
             ..Parts::with_storage(ports, storage)
         });
