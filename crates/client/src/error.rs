@@ -182,6 +182,9 @@ fn hint(code: ErrorCode, sent: Sent) -> &'static str {
         ErrorCode::Trimmed => "start at the oldest retained offset, which is in the details",
         ErrorCode::OverBudget => "raise the budget, or leave out parts of that turn",
         ErrorCode::Moved => "repeat it at the node that leads; it was not executed",
+        ErrorCode::LeaseExpired => {
+            "the message is delivered again; take it with a longer lease, or renew the lease"
+        }
     }
 }
 

@@ -71,6 +71,7 @@ pub use bytes::Bytes;
 pub use model::{ByteSize, ErrorCode, Name, Retry};
 pub use wire::{Cast, Receipt};
 
+pub use agents::description::{Description, Method};
 pub use agents::envelope::Envelope;
 pub use agents::one_way::OneWay;
 pub use agents::subscription::{SubscribeOptions, Subscription};

@@ -66,7 +66,8 @@ impl From<ErrorCode> for Exit {
             | ErrorCode::Replaced
             | ErrorCode::Conflict
             | ErrorCode::IdReused
-            | ErrorCode::OverBudget => Self::Failed,
+            | ErrorCode::OverBudget
+            | ErrorCode::LeaseExpired => Self::Failed,
         }
     }
 }

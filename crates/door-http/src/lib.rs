@@ -1,4 +1,4 @@
-//! The HTTP API: health, metrics, conversations, topics, quotas and administration, as JSON.
+//! The HTTP API: health, metrics, agents, streams, conversations, topics, quotas and administration.
 //!
 //! | path | answers | token |
 //! |---|---|---|
@@ -8,6 +8,8 @@
 //! | `/openapi.json` | a machine-readable description of this API | – |
 //! | `/metrics` | metrics as Prometheus or OpenMetrics text | any |
 //! | `/v1/agents` | the subscribers of each name | any |
+//! | `/v1/agents/{name}/…` | see `docs/messaging.md` | any; the name for mailboxes |
+//! | `/v1/streams/…` | see `docs/streams.md` | any; the name for deletions |
 //! | `/v1/connections` | the open connections | any |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
 //! | `/v1/topics/…` | see `docs/topics.md` | any |
@@ -38,6 +40,7 @@ mod tickets;
 mod view;
 
 pub use self::access::{Access, HostNames, Origins};
+pub use http_agents::description_json;
 pub use listener::{Options, serve, serve_stream};
 pub use local::{Answer, Local};
 pub use member_pages::{MemberPages, Served as PageServed};

@@ -52,9 +52,11 @@ pub fn routes(
     let data = http_conversations::routes()
         .layer(conversations)
         .merge(http_topics::routes())
+        .merge(http_streams::routes())
         .layer(halted);
     let guarded = about::guarded(page)
         .merge(data)
+        .merge(http_agents::routes())
         .merge(http_quotas::routes().layer(quotas))
         .merge(http_topics::user_routes())
         .merge(tickets::routes(tickets))

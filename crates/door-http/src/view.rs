@@ -1,6 +1,6 @@
 //! Agents and connections of the node as JSON, for HTTP and for the node's own agent.
 
-use messaging::{AgentView, ConnectionView, SubscriberView};
+use messaging::{AgentView, ConnectionView, Description, SubscriberView};
 use node::Node;
 use serde_json::{Value, json};
 
@@ -26,32 +26,52 @@ fn agent(view: AgentView) -> Value {
         name,
         protocol,
         undeliverable,
+        description,
         subscribers,
     } = view;
-    let instances: Vec<_> = subscribers.into_iter().map(subscriber).collect();
-    json!({
+    let newest = description.as_deref();
+    let instances: Vec<_> = subscribers
+        .into_iter()
+        .map(|view| subscriber(view, newest))
+        .collect();
+    let mut agent = json!({
         "name": name,
         "protocol": protocol,
         "undeliverable": undeliverable,
         "instances": instances,
-    })
+    });
+    if let Some(description) = newest {
+        let methods = description.methods.iter();
+        let methods: Vec<_> = methods.map(|method| method.name.as_str()).collect();
+        agent["version"] = json!(description.version);
+        agent["description"] = json!(description.text);
+        agent["methods"] = json!(methods);
+    }
+    agent
 }
 
-fn subscriber(view: SubscriberView) -> Value {
+fn subscriber(view: SubscriberView, newest: Option<&Description>) -> Value {
     let SubscriberView {
         instance,
         connection,
         remote,
         delivered,
         dropped,
+        description,
     } = view;
-    json!({
+    let mut value = json!({
         "instance": instance,
         "connection": connection,
         "remote": remote,
         "delivered": delivered,
         "dropped": dropped,
-    })
+    });
+    if let Some(newest) = newest {
+        let own = description.as_deref();
+        value["version"] = json!(own.map(|it| &it.version));
+        value["differs"] = json!(own != Some(newest));
+    }
+    value
 }
 
 fn connection(view: ConnectionView) -> Value {

@@ -100,10 +100,12 @@ pub(super) fn dispatch(
         }
         Kind::BIND => return bind(turn, requests, route, payload),
         Kind::SUBSCRIBE => {
-            let Subscribe { options, name } = Subscribe::decode(payload)?;
+            let subscribe = Subscribe::decode(payload)?;
+            let Subscribe { options, name, .. } = subscribe;
             let with_source = options & wire::SUBSCRIBE_WITH_SOURCE != 0;
             let tag = claim(requests, correlation)?;
-            requests.subscribe(turn, tag, name, with_source);
+            let description = subscribe.description.as_ref();
+            requests.subscribe(turn, tag, name, with_source, description);
         }
         Kind::UNSUBSCRIBE => {
             let tag = claim(requests, correlation)?;
@@ -152,7 +154,10 @@ fn decode_message(flags: Flags, payload: &[u8]) -> Result<Message<'_>, Fatal> {
 fn split_key(message: &mut Message<'_>) -> Result<Key, Fatal> {
     let (wire::Key { id, ttl_ms }, body) = wire::Key::split(message.body)?;
     message.body = body;
-    Ok(Key { id, ttl_ms })
+    Ok(Key {
+        id: Some(id),
+        ttl_ms,
+    })
 }
 
 fn bind(

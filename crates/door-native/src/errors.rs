@@ -9,9 +9,6 @@ use platform::NotDurable;
 use quota_service::Throttled;
 use store::{StorageError, StreamError};
 
-/// Pause before retrying a write to a full mailbox, in milliseconds.
-const FULL_RETRY_MS: u32 = 1_000;
-
 /// Pause before retrying an operation for which no thread was free, in milliseconds.
 const OVERLOADED_RETRY_MS: u32 = 500;
 
@@ -94,38 +91,25 @@ impl From<Throttled> for ErrorAnswer {
 
 impl From<RequestError> for ErrorAnswer {
     fn from(error: RequestError) -> Self {
-        let code = match error {
-            RequestError::Throttled(throttled) => return throttled.into(),
-            RequestError::TooManyCalls { .. } | RequestError::Full { .. } => ErrorCode::Busy,
-            RequestError::NotOneReceiver => ErrorCode::InvalidArgument,
-            RequestError::NoResponder { .. } => ErrorCode::NoResponder,
-            RequestError::NotCharged => ErrorCode::Unavailable,
-        };
-        Self::new(code, error.to_string())
+        match error {
+            RequestError::Throttled(throttled) => throttled.into(),
+            error => Self::new(error.code(), error.to_string()),
+        }
     }
 }
 
 impl From<MemoryWriteError> for ErrorAnswer {
     fn from(error: MemoryWriteError) -> Self {
-        let code = match error {
-            MemoryWriteError::Throttled(throttled) => return throttled.into(),
-            MemoryWriteError::NotOneReceiver => ErrorCode::InvalidArgument,
-            MemoryWriteError::Full => ErrorCode::Busy,
-        };
-        Self::new(code, error.to_string())
+        match error {
+            MemoryWriteError::Throttled(throttled) => throttled.into(),
+            error => Self::new(error.code(), error.to_string()),
+        }
     }
 }
 
 impl From<SubscribeError> for ErrorAnswer {
     fn from(error: SubscribeError) -> Self {
-        let code = match error {
-            SubscribeError::Name(_) | SubscribeError::NotSubscribed { .. } => {
-                ErrorCode::InvalidArgument
-            }
-            SubscribeError::Forbidden(_) => ErrorCode::Denied,
-            SubscribeError::TooMany { .. } => ErrorCode::Busy,
-        };
-        Self::new(code, error.to_string())
+        Self::new(error.code(), error.to_string())
     }
 }
 
@@ -148,31 +132,24 @@ impl From<StorageError> for ErrorAnswer {
 
 impl From<WriteError> for ErrorAnswer {
     fn from(error: WriteError) -> Self {
-        let code = match error {
-            WriteError::Throttled(throttled) => return throttled.into(),
-            WriteError::Storage(error) => return error.into(),
-            WriteError::Full(full) => {
-                return Self::new(ErrorCode::Busy, full.to_string()).retry_after(FULL_RETRY_MS);
-            }
-            WriteError::NoStorage => ErrorCode::Unsupported,
-            WriteError::SystemName => ErrorCode::Denied,
-            WriteError::Instance { .. } | WriteError::NotOneReceiver => ErrorCode::InvalidArgument,
-        };
-        Self::new(code, error.to_string())
+        let retry_after_ms = error.retry_after_ms();
+        match error {
+            WriteError::Throttled(throttled) => throttled.into(),
+            WriteError::Storage(error) => error.into(),
+            error => Self::new(error.code(), error.to_string()).retry_after(retry_after_ms),
+        }
     }
 }
 
 impl From<StreamError> for ErrorAnswer {
     fn from(error: StreamError) -> Self {
-        let (code, number) = match error {
+        let number = match error {
             StreamError::Storage(error) => return error.into(),
-            StreamError::NoStorage => (ErrorCode::Unsupported, None),
-            StreamError::NoRecords => (ErrorCode::InvalidArgument, None),
-            StreamError::Conflict { next } => (ErrorCode::Conflict, Some(next)),
-            StreamError::Trimmed { start } => (ErrorCode::InvalidArgument, Some(start)),
-            StreamError::Followers => (ErrorCode::Busy, None),
+            StreamError::Conflict { next } => Some(next),
+            StreamError::Trimmed { start } => Some(start),
+            StreamError::NoStorage | StreamError::NoRecords | StreamError::Followers => None,
         };
-        Self::new(code, error.to_string()).with_number(number)
+        Self::new(error.code(), error.to_string()).with_number(number)
     }
 }
 

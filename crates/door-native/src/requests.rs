@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use conversation_service::MessageFollower;
-use messaging::{Connection, Key, Message, Requested, Turn};
+use messaging::{Connection, DescribedMethod, Description, Key, Message, Requested, Turn};
 use routing::Ticket;
 use store::{Range, StreamFollower};
 use wire::{Append, Bind, Read, Settle, Takes};
@@ -78,12 +78,17 @@ impl Requests {
         tag: Ticket,
         name: &str,
         with_source: bool,
+        description: Option<&wire::Description<'_>>,
     ) {
         let refused = self.node.refused_on_cluster("agents and their messages");
         if let Some(reason) = refused.filter(|_| !is_own(name)) {
             return self.answers.fail(tag, unsupported(&reason));
         }
-        let subscribed = turn.subscribe(name, with_source);
+        let description = match description.map(describe).transpose() {
+            Ok(description) => description,
+            Err(reason) => return self.answers.fail(tag, ErrorAnswer::invalid(reason)),
+        };
+        let subscribed = turn.subscribe(name, with_source, description);
         self.answer_subscription(tag, subscribed);
     }
 
@@ -362,6 +367,33 @@ impl Requests {
         answers.flush();
         is_unread
     }
+}
+
+/// Returns a description whose schemas are valid JSON.
+fn describe(description: &wire::Description<'_>) -> Result<Description, String> {
+    let methods = description.methods.iter().map(|method| {
+        for (what, schema) in [("input", method.input), ("output", method.output)] {
+            if !schema.is_empty() {
+                let checked = message_json::schema::check(schema);
+                let name = method.name;
+                checked.map_err(|reason| {
+                    format!("`{what}` of the method `{name}` is no JSON Schema: {reason}")
+                })?;
+            }
+        }
+        Ok(DescribedMethod {
+            name: method.name.to_owned(),
+            is_streamed: method.is_streamed,
+            text: method.text.to_owned(),
+            input: method.input.to_owned(),
+            output: method.output.to_owned(),
+        })
+    });
+    Ok(Description {
+        version: description.version.to_owned(),
+        text: description.text.to_owned(),
+        methods: methods.collect::<Result<_, String>>()?,
+    })
 }
 
 fn range(read: Read) -> Range {

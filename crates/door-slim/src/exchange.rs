@@ -185,6 +185,7 @@ impl Names for Exchange {
             name: agent.name.to_owned(),
             protocol: PROTOCOL,
             undeliverable: missed.remove(&agent.prefix).map_or(0, |(_, count)| count),
+            description: None,
             subscribers: agent.instances.into_iter().map(subscriber).collect(),
         };
         let mut agents: Vec<_> = table.agents().map(view).collect();
@@ -192,6 +193,7 @@ impl Names for Exchange {
             name,
             protocol: PROTOCOL,
             undeliverable,
+            description: None,
             subscribers: Vec::new(),
         }));
         agents
@@ -218,5 +220,6 @@ fn subscriber((instance, connection, outlet): (String, u64, &Arc<SlimOutlet>)) -
         remote: outlet.remote().to_owned(),
         delivered,
         dropped,
+        description: None,
     }
 }

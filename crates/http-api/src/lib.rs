@@ -24,7 +24,7 @@ pub use client::{Admin, Client, bearer_of, check_halt, check_subject, requester,
 pub use connections::{Connection, Connections, Handle, Limits, Refusal, Room, Shortage};
 pub use fast_path::{FastPath, FastRequest, Later, Method, Verdict, Version};
 pub use problem::{Problem, completed};
-pub use problem_document::ProblemDocument;
+pub use problem_document::{BinaryDocument, ProblemDocument};
 pub use query::query;
 pub use routes::{Peer, Routes};
 pub use shared::Shared;

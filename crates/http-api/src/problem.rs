@@ -73,7 +73,10 @@ const fn status(code: ErrorCode) -> StatusCode {
         ErrorCode::NotFound | ErrorCode::NoResponder | ErrorCode::UnknownMethod => {
             StatusCode::NOT_FOUND
         }
-        ErrorCode::Conflict | ErrorCode::IdReused | ErrorCode::Replaced => StatusCode::CONFLICT,
+        ErrorCode::Conflict
+        | ErrorCode::IdReused
+        | ErrorCode::Replaced
+        | ErrorCode::LeaseExpired => StatusCode::CONFLICT,
         ErrorCode::Gone | ErrorCode::Trimmed => StatusCode::GONE,
         ErrorCode::TooLarge | ErrorCode::OverBudget => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::Throttled => StatusCode::TOO_MANY_REQUESTS,

@@ -1,9 +1,14 @@
-//! Problem documents in the description of the API.
+//! Problem documents, and bodies of bytes, in the description of the API.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use utoipa::ToSchema;
+
+/// A body of bytes, as they are.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Bytes, value_type = String, format = Binary)]
+pub struct BinaryDocument(Vec<u8>);
 
 /// An error (RFC 9457) with a `code` of Telpher.
 #[derive(Serialize, ToSchema)]
@@ -48,6 +53,14 @@ pub struct ProblemDocument {
     end: Option<u64>,
     /// Offset at which reading can continue behind records that cannot be read.
     next: Option<u64>,
+    /// True if an agent received the request, which may have been executed.
+    sent: Option<bool>,
+    /// Details that an agent gave its error; in base64 as `details_base64` if they are not UTF-8.
+    details: Option<String>,
+    /// Details that an agent gave its error, in base64.
+    details_base64: Option<String>,
+    /// Leases that ran out or were answered before.
+    ended: Option<Vec<String>>,
     /// Largest accepted body, in bytes.
     size_max: Option<u64>,
     /// All mistakes in a body that is checked as a whole.

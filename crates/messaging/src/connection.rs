@@ -102,7 +102,7 @@ impl Drop for Connection {
         messaging.router.peers.lock().remove(&self.peer.id);
         {
             let mut table = messaging.router.table.write();
-            for name in std::mem::take(&mut *self.peer.subscriptions.lock()) {
+            for name in std::mem::take(&mut *self.peer.subscriptions.lock()).into_keys() {
                 table.unsubscribe(&name, self.peer.id);
             }
         }

@@ -13,6 +13,7 @@
 
 mod admission;
 mod connection;
+pub mod description;
 mod held_call;
 mod lane;
 mod local;
@@ -34,6 +35,7 @@ mod view;
 mod write;
 
 pub use connection::Connection;
+pub use description::{DescribedMethod, Description, DescriptionError};
 pub use held_call::HeldCall;
 pub use messaging::{Limits, Messaging, Refusal};
 pub use names::{AgentView, Names, SubscriberView};

@@ -13,6 +13,7 @@ mod hand_out;
 mod idle;
 mod load;
 mod lookup;
+mod pull;
 mod restore;
 mod resume;
 mod slot;
@@ -31,9 +32,10 @@ use store::Store;
 pub use admin::{MailboxView, MessageView, Part};
 use backlog::Backlogs;
 pub use backlog::{Backlog, MailboxBacklog};
-pub use error::{MailboxError, WriteError};
+pub use error::{LeaseError, MailboxError, WriteError};
 pub(crate) use hand_out::Outcome;
 use idle::Idle;
+pub use pull::{LeaseAnswer, LeaseId, LeaseOutcome, TakeOptions, TakenMessage, Taking};
 pub use slot::AcceptedWrite;
 pub(crate) use slot::Slot;
 
@@ -100,6 +102,11 @@ impl Mailboxes {
             idle: Mutex::default(),
             backlogs: Backlogs::default(),
         }
+    }
+
+    /// Returns the time in which a message must be acknowledged, unless a lease sets another.
+    pub fn ack_timeout(&self) -> Duration {
+        self.options.ack_timeout
     }
 
     /// Returns the number of loaded mailboxes.

@@ -10,6 +10,7 @@ use quota_service::{QuotaService, Quotas};
 use routing::ConnectionId;
 use store::Store;
 
+use crate::description::Descriptions;
 use crate::lane::Caller;
 use crate::mailboxes::{self, Mailboxes, Outcome, Slot};
 use crate::names::Names;
@@ -61,6 +62,7 @@ pub struct Messaging {
     pub(crate) limits: Limits,
     pub(crate) router: Arc<Router>,
     pub(crate) quotas: Arc<QuotaService>,
+    pub(crate) descriptions: Descriptions,
     /// The mailboxes; `None` for a node without storage.
     pub(crate) mailboxes: Option<Arc<Mailboxes>>,
     /// The names of a listener with its own name table.
@@ -91,6 +93,7 @@ impl Messaging {
             limits,
             router,
             quotas,
+            descriptions: Descriptions::default(),
             mailboxes,
             names,
             next_connection: AtomicU64::new(1),

@@ -1,6 +1,10 @@
 //! Names and their subscribers, for monitoring, and the port to the name table of a listener that
 //! does not use the node's own (SLIM).
 
+use std::sync::Arc;
+
+use crate::description::Description;
+
 /// A name and its subscribers.
 #[derive(Clone, Debug)]
 pub struct AgentView {
@@ -12,6 +16,8 @@ pub struct AgentView {
     /// Number of messages that found no subscriber. Forgotten once 1,024 other names were used and
     /// released since.
     pub undeliverable: u64,
+    /// The description of the instance with the newest version.
+    pub description: Option<Arc<Description>>,
     /// The instances.
     pub subscribers: Vec<SubscriberView>,
 }
@@ -29,6 +35,8 @@ pub struct SubscriberView {
     pub delivered: u64,
     /// Number of messages dropped because it was full.
     pub dropped: u64,
+    /// The description that it gave of the agent.
+    pub description: Option<Arc<Description>>,
 }
 
 /// The names of a listener with its own name table, for monitoring.

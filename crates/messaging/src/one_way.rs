@@ -3,6 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
+use model::ErrorCode;
 use platform::{Counter, Durable};
 use quota_service::Throttled;
 
@@ -33,6 +34,17 @@ pub enum MemoryWriteError {
     /// No subscriber has room.
     #[error("every subscriber of the name is full")]
     Full,
+}
+
+impl MemoryWriteError {
+    /// Returns the error code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Throttled(throttled) => throttled.code(),
+            Self::NotOneReceiver => ErrorCode::InvalidArgument,
+            Self::Full => ErrorCode::Busy,
+        }
+    }
 }
 
 impl Turn<'_> {

@@ -1,7 +1,7 @@
 //! A client as seen by the rest of the node.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use access::Principal;
@@ -12,6 +12,7 @@ use quota_service::Charged;
 use routing::ConnectionId;
 use topics::User;
 
+use crate::description::Description;
 use crate::lane::Lane;
 use crate::outlet::{Client, Outgoing, Outlet, Pushed};
 
@@ -61,7 +62,8 @@ pub(crate) struct Peer {
     /// The subject that is charged by limits at the node's listeners.
     pub(crate) charged: Charged,
     pub(crate) opened_unix_ms: u64,
-    pub(crate) subscriptions: Mutex<BTreeSet<Name>>,
+    /// The subscriptions, with the descriptions that they came with.
+    pub(crate) subscriptions: Mutex<BTreeMap<Name, Option<Arc<Description>>>>,
 }
 
 /// Returns the source of a client without a name.
@@ -149,7 +151,7 @@ impl Peer {
         if !self.lane.lock().is_pressing() {
             return;
         }
-        let is_another = held.iter().any(|other| other.base() == name.base());
+        let is_another = held.keys().any(|other| other.base() == name.base());
         drop(held);
         if !is_another {
             let pressures = self.lane.lock().release_routes_to(name.base());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mailbox::Again;
-use model::Failure;
+use model::{ErrorCode, Failure};
 use platform::{Counter, Durable};
 use quota_service::{InFlight, Throttled};
 use routing::Ticket;
@@ -50,6 +50,19 @@ pub enum RequestError {
     /// The charge of the call is not on disk.
     #[error("the journal has failed: the call was not handed on")]
     NotCharged,
+}
+
+impl RequestError {
+    /// Returns the error code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Throttled(throttled) => throttled.code(),
+            Self::TooManyCalls { .. } | Self::Full { .. } => ErrorCode::Busy,
+            Self::NotOneReceiver => ErrorCode::InvalidArgument,
+            Self::NoResponder { .. } => ErrorCode::NoResponder,
+            Self::NotCharged => ErrorCode::Unavailable,
+        }
+    }
 }
 
 /// An accepted call.

@@ -3,6 +3,7 @@
 use access::Forbidden;
 use model::{ErrorCode, Name, NameError};
 
+use crate::description::{Description, DescriptionError};
 use crate::outlet::Outgoing;
 use crate::turn::Turn;
 
@@ -24,6 +25,9 @@ pub enum SubscribeError {
         /// The limit.
         limit: usize,
     },
+    /// The description of the agent is not stored.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
     /// The subscription to end does not exist.
     #[error("this connection is not subscribed to `{name}`")]
     NotSubscribed {
@@ -32,9 +36,33 @@ pub enum SubscribeError {
     },
 }
 
+impl SubscribeError {
+    /// Returns the error code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Name(_) | Self::NotSubscribed { .. } => ErrorCode::InvalidArgument,
+            Self::Forbidden(_) => ErrorCode::Denied,
+            Self::TooMany { .. } => ErrorCode::Busy,
+            Self::Description(error) => match error {
+                DescriptionError::TooLarge { .. } => ErrorCode::TooLarge,
+                DescriptionError::TooManyMethods { .. } | DescriptionError::Duplicate { .. } => {
+                    ErrorCode::InvalidArgument
+                }
+                DescriptionError::NoRoom => ErrorCode::Busy,
+            },
+        }
+    }
+}
+
 impl Turn<'_> {
-    /// Subscribes to a name, and returns the full name of the subscription.
-    pub fn subscribe(&mut self, name: &str, with_source: bool) -> Result<Name, SubscribeError> {
+    /// Subscribes to a name, and returns the full name of the subscription. `description` describes
+    /// the agent as long as the subscription exists.
+    pub fn subscribe(
+        &mut self,
+        name: &str,
+        with_source: bool,
+        description: Option<Description>,
+    ) -> Result<Name, SubscribeError> {
         let mut name = Name::parse(name)?;
         self.peer.facts.principal.check(&name)?;
         if name.instance().is_none() {
@@ -44,13 +72,17 @@ impl Turn<'_> {
             );
             name = name.with_instance(&instance)?;
         }
+        let description = match description {
+            None => None,
+            Some(description) => Some(self.messaging.descriptions.store(description)?),
+        };
         let limit = self.messaging.limits.subscriptions_per_connection_max;
         {
             let mut held = self.peer.subscriptions.lock();
-            if held.len() >= limit && !held.contains(&name) {
+            if held.len() >= limit && !held.contains_key(&name) {
                 return Err(SubscribeError::TooMany { limit });
             }
-            held.insert(name.clone());
+            held.insert(name.clone(), description);
         }
         self.table = None;
         let peer = self.peer.clone();

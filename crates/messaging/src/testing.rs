@@ -145,7 +145,7 @@ pub(crate) struct TestClient {
 
 impl TestClient {
     pub(crate) fn subscribe(&mut self, name: &str) {
-        let subscribed = self.connection.turn().subscribe(name, false);
+        let subscribed = self.connection.turn().subscribe(name, false, None);
         subscribed.unwrap();
     }
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use routing::Subscriber;
+use model::Name;
+use routing::{NameView, Subscriber};
 
+use crate::description::compare_versions;
 use crate::messaging::Messaging;
 use crate::names::{AgentView, Names, SubscriberView};
 use crate::peer::Peer;
@@ -37,19 +39,20 @@ impl Messaging {
     /// messages missed.
     pub fn agents(&self) -> Vec<AgentView> {
         let table = self.router.table.read();
-        let view = |(base, undeliverable, subscribers): (&Arc<str>, u64, &[_])| AgentView {
-            name: base.to_string(),
-            protocol: "native",
-            undeliverable,
-            subscribers: subscribers.iter().map(subscriber_view).collect(),
-        };
-        let mut agents: Vec<_> = table.names().into_iter().map(view).collect();
+        let mut agents: Vec<_> = table.names().into_iter().map(agent_view).collect();
         drop(table);
         if let Some(names) = self.names() {
             agents.extend(names.agents());
             agents.sort_by(|one, other| one.name.cmp(&other.name));
         }
         agents
+    }
+
+    /// Returns a name with its subscribers; `None` if it has none.
+    pub fn agent(&self, name: &Name) -> Option<AgentView> {
+        let table = self.router.table.read();
+        let view = table.name(name.base()).map(agent_view);
+        view.filter(|view| !view.subscribers.is_empty())
     }
 
     /// Returns every open connection, oldest first.
@@ -88,6 +91,24 @@ impl Messaging {
     }
 }
 
+fn agent_view((base, undeliverable, subscribers): NameView<'_, Arc<Peer>>) -> AgentView {
+    let subscribers: Vec<_> = subscribers.iter().map(subscriber_view).collect();
+    let described = subscribers
+        .iter()
+        .filter_map(|it| Some((it.description.as_ref()?, it.connection)));
+    // Of several with the same version, the one of the newest connection is returned.
+    let newest = described.max_by(|(one, at), (other, other_at)| {
+        compare_versions(&one.version, &other.version).then(at.cmp(other_at))
+    });
+    AgentView {
+        name: base.to_string(),
+        protocol: "native",
+        undeliverable,
+        description: newest.map(|(description, _)| description.clone()),
+        subscribers,
+    }
+}
+
 fn subscriber_view(subscriber: &Subscriber<Arc<Peer>>) -> SubscriberView {
     SubscriberView {
         instance: subscriber.name.instance().unwrap_or_default().to_owned(),
@@ -95,5 +116,12 @@ fn subscriber_view(subscriber: &Subscriber<Arc<Peer>>) -> SubscriberView {
         remote: subscriber.peer.facts.remote.clone(),
         delivered: subscriber.delivered.load(Ordering::Relaxed),
         dropped: subscriber.dropped.load(Ordering::Relaxed),
+        description: subscriber
+            .peer
+            .subscriptions
+            .lock()
+            .get(&subscriber.name)
+            .cloned()
+            .flatten(),
     }
 }

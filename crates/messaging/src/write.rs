@@ -15,8 +15,8 @@ use crate::turn::Turn;
 /// The key and the lifetime that a client gives to a write to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The id of the write: a retry has the same id.
-    pub id: [u8; 16],
+    /// The id of the write, if it has one: a retry has the same id.
+    pub id: Option<[u8; 16]>,
     /// Maximum lifetime in milliseconds; 0 for the node's maximum.
     pub ttl_ms: u32,
 }
@@ -57,7 +57,7 @@ impl Turn<'_> {
         self.table = None;
         let ttl_ms = mailboxes.ttl_ms(key.map_or(0, |key| key.ttl_ms));
         let write = Write {
-            id: key.map(|key| WriteId(key.id)),
+            id: key.and_then(|key| key.id).map(WriteId),
             expires_ms: now_ms.saturating_add(ttl_ms),
             sender: &self.peer.source,
             method: &route.method,

@@ -80,11 +80,13 @@ pub enum ErrorCode {
     OverBudget = 23,
     /// Another node leads what the request is for.
     Moved = 24,
+    /// The lease of a message has ended.
+    LeaseExpired = 25,
 }
 
 impl ErrorCode {
     /// All codes, in the order of their numbers.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::NoResponder,
         Self::UnknownMethod,
         Self::Busy,
@@ -109,6 +111,7 @@ impl ErrorCode {
         Self::Trimmed,
         Self::OverBudget,
         Self::Moved,
+        Self::LeaseExpired,
     ];
 
     /// Returns the code with this number.
@@ -148,6 +151,7 @@ impl ErrorCode {
             Self::Trimmed => "trimmed",
             Self::OverBudget => "over_budget",
             Self::Moved => "moved",
+            Self::LeaseExpired => "lease_expired",
         }
     }
 
@@ -184,6 +188,9 @@ impl ErrorCode {
             Self::Trimmed => "the requested data was trimmed",
             Self::OverBudget => "a single turn of the conversation is larger than the budget",
             Self::Moved => "another node of the cluster leads what the request is for",
+            Self::LeaseExpired => {
+                "the lease of the message ran out or was answered before: nothing was changed"
+            }
         }
     }
 
@@ -200,7 +207,8 @@ impl ErrorCode {
             | Self::IdReused
             | Self::Trimmed
             | Self::OverBudget
-            | Self::Moved => "node",
+            | Self::Moved
+            | Self::LeaseExpired => "node",
             Self::UnknownMethod | Self::HandlerError => "responder",
             Self::Unconfirmed | Self::Cancelled | Self::DeadlineExceeded => "client or node",
             Self::Busy | Self::TooLarge | Self::InvalidArgument => "client, node or responder",
@@ -244,7 +252,8 @@ impl ErrorCode {
             | Self::Gone
             | Self::IdReused
             | Self::Trimmed
-            | Self::OverBudget => Retry::Never,
+            | Self::OverBudget
+            | Self::LeaseExpired => Retry::Never,
         }
     }
 }
@@ -278,7 +287,7 @@ mod tests {
             assert_eq!(code.as_str().parse(), Ok(code));
         }
         assert_eq!(ErrorCode::from_u16(0), None);
-        assert_eq!(ErrorCode::from_u16(25), None);
+        assert_eq!(ErrorCode::from_u16(26), None);
     }
 
     #[test]

@@ -225,6 +225,12 @@ impl<P> Table<P> {
         names
     }
 
+    /// Returns a name that is in use, with its undeliverable count and subscribers.
+    pub fn name(&self, base: &str) -> Option<NameView<'_, P>> {
+        let index = *self.by_base.get(base)?;
+        self.entries[index as usize].as_ref().map(Entry::view)
+    }
+
     /// Returns the number of subscriptions.
     pub fn subscription_count(&self) -> usize {
         self.subscriptions

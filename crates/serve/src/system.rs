@@ -11,10 +11,10 @@ use client::{
 };
 use console::{Exit, Failure};
 use door::Gate;
-use door_http::{Local, agents_json, connections_json};
+use door_http::{Local, agents_json, connections_json, description_json};
 use door_native::Door;
 use http_api::Connections;
-use model::Name;
+use model::{ErrorCode, Name};
 use node::Node;
 
 use super::cluster::Cluster;
@@ -95,7 +95,7 @@ async fn connect(door: &Door, node: &Node) -> Result<Client, client::ConnectErro
 }
 
 fn server(node: &Node, source: backup::Source, cluster: Option<Cluster>) -> Server {
-    let (agents, connections) = (node.clone(), node.clone());
+    let (agents, agent, connections) = (node.clone(), node.clone(), node.clone());
     let server = Server::new()
         .handle("agents", move |_: Request| {
             let node = agents.clone();
@@ -104,13 +104,25 @@ fn server(node: &Node, source: backup::Source, cluster: Option<Cluster>) -> Serv
         .handle("connections", move |_: Request| {
             let node = connections.clone();
             off_thread(move || connections_json(&node).to_string())
-        });
+        })
+        .handle_sync("agent", move |request: Request| describe(&agent, &request));
     let server = streams::methods(mailboxes::methods(server, node), node);
     let server = backup::method(server, node, source);
     match cluster {
         Some(cluster) => cluster::methods(server, node, cluster),
         None => server,
     }
+}
+
+/// Returns the description of the agent that the body names.
+fn describe(node: &Node, request: &Request) -> Result<String, Fault> {
+    let invalid = |error: &dyn std::fmt::Display| {
+        Fault::with_code(ErrorCode::InvalidArgument, error.to_string())
+    };
+    let name = std::str::from_utf8(&request.body).map_err(|error| invalid(&error))?;
+    let name = Name::parse(name).map_err(|error| invalid(&error))?;
+    let described = description_json(node, &name);
+    described.map_err(|problem| Fault::with_code(problem.code, problem.detail))
 }
 
 /// Runs the making of a list of any length on a thread that serves no connection.

@@ -147,6 +147,19 @@ pub enum StreamError {
     Storage(#[from] StorageError),
 }
 
+impl StreamError {
+    /// Returns the error code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NoStorage => ErrorCode::Unsupported,
+            Self::NoRecords | Self::Trimmed { .. } => ErrorCode::InvalidArgument,
+            Self::Conflict { .. } => ErrorCode::Conflict,
+            Self::Followers => ErrorCode::Busy,
+            Self::Storage(error) => error.code(),
+        }
+    }
+}
+
 impl From<FollowError> for StreamError {
     fn from(error: FollowError) -> Self {
         match error {

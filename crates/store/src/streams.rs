@@ -14,6 +14,7 @@ use platform::{Durable, Platform};
 use crate::directory::{Kind, Location};
 use crate::error::StreamsError;
 use crate::store::Store;
+use crate::stream::Stream;
 
 /// The raw streams of a node. Cheap to clone.
 #[derive(Clone)]
@@ -60,6 +61,18 @@ impl Streams {
         let names = self.store.names(Kind::Raw, prefix, after, limit);
         let view = |name: String| Some(self.view(&name, self.store.find(Kind::Raw, &name)?));
         names.into_iter().filter_map(view).collect()
+    }
+
+    /// Returns the raw stream with that name.
+    pub fn get(&self, name: &Name) -> Result<StreamView, StreamsError> {
+        let (name, location) = self.find(name.as_str())?;
+        Ok(self.view(name.base(), location))
+    }
+
+    /// Returns the oldest retained offset of a stream; 0 if it does not exist.
+    pub fn start_of(&self, stream: &Stream) -> u64 {
+        let location = self.store.find(Kind::Raw, stream.name().base());
+        location.map_or(0, |location| self.view("", location).start)
     }
 
     /// Deletes the records of a stream before an offset, or all if the stream ends before it.

@@ -73,6 +73,12 @@ impl<'a> Cursor<'a> {
         self.text(usize::from(length))
     }
 
+    /// Reads a text with a four-byte length prefix.
+    pub(crate) fn text32(&mut self) -> Result<&'a str, Malformed> {
+        let length = self.u32()?;
+        self.text(length as usize)
+    }
+
     fn text(&mut self, length: usize) -> Result<&'a str, Malformed> {
         let what = self.what;
         std::str::from_utf8(self.take(length)?).map_err(|_| Malformed { what })

@@ -18,6 +18,7 @@ mod bind;
 mod control;
 mod conversation;
 mod cursor;
+mod description;
 mod failure;
 mod header;
 mod hello;
@@ -35,6 +36,7 @@ pub use control::{Credit, Goaway, Receipt, SubscriptionEnd, decode_copies, decod
 pub use control::{encode_cancel, encode_copies, encode_flow, encode_ping, encode_pong};
 pub use conversation::{AppendedMessages, MadeIds, Message, NewMessage};
 pub use cursor::Malformed;
+pub use description::{DescribedMethod, DescribedMethods, Description};
 pub use failure::{DETAILS_SIZE_MAX, MESSAGE_LENGTH_MAX, decode_failure, encode_failure};
 pub use header::{Correlation, Flags, HEADER_SIZE, Header, Kind, encode_frame};
 pub use hello::{FEATURES, Hello, LONG_HOLDS, MAGIC, Role, VERSION, VERSION_MIN, Welcome, Window};
@@ -46,5 +48,6 @@ pub use quota::{Admitted, Costs, Denied, Hold, LimitState, Outcome, Outcomes, Se
 pub use quota::{Take, Takes, Wait, decode_settled, encode_peek, encode_settled};
 pub use stream::{Append, Appended, Extract, Read, Record};
 pub use subscribe::encode_unsubscribe;
-pub use subscribe::{SUBSCRIBE_WITH_SOURCE, Subscribe, decode_name, encode_subscribed};
+pub use subscribe::{SUBSCRIBE_DESCRIBED, SUBSCRIBE_WITH_SOURCE};
+pub use subscribe::{Subscribe, decode_name, encode_subscribed};
 pub use topic::{AppendedRecords, TopicHeaders, TopicRecord, encode_extracted, put_extracted};

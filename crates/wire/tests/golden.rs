@@ -6,11 +6,11 @@
 use model::{ErrorCode, Failure};
 use wire::{
     Admitted, Append, Appended, AppendedMessages, AppendedRecords, Bind, Cast, Correlation, Costs,
-    Credit, Delivery, Denied, Extract, Flags, Goaway, Hello, Hold, Inbox, Item, Key, Kind,
-    LimitState, MadeIds, Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record,
-    Role, SUBSCRIBE_WITH_SOURCE, Settle, Stored, Subscribe, SubscriptionEnd, TRACEPARENT, Take,
-    Takes, TopicHeaders, TopicRecord, Wait, Welcome, Window, encode_extracted, encode_frame,
-    put_extracted,
+    Credit, Delivery, Denied, DescribedMethod, DescribedMethods, Description, Extract, Flags,
+    Goaway, Hello, Hold, Inbox, Item, Key, Kind, LimitState, MadeIds, Message, NewMessage, Outcome,
+    Outcomes, Payload, Read, Receipt, Record, Role, SUBSCRIBE_WITH_SOURCE, Settle, Stored,
+    Subscribe, SubscriptionEnd, TRACEPARENT, Take, Takes, TopicHeaders, TopicRecord, Wait, Welcome,
+    Window, encode_extracted, encode_frame, put_extracted,
 };
 
 const PAGE: &str = include_str!("../../../docs/reference/protocol.md");
@@ -113,9 +113,39 @@ fn subscribe() {
     let subscribe = Subscribe {
         options: SUBSCRIBE_WITH_SOURCE,
         name: "acme/demo/sum",
+        description: None,
     };
     let payload = check("SUBSCRIBE", |out| subscribe.encode(CALL, out));
     assert_eq!(Subscribe::decode(&payload), Ok(subscribe));
+    let mut buffer = Vec::new();
+    let add = DescribedMethod {
+        name: "add",
+        is_streamed: false,
+        text: "Sums",
+        input: r#"{"type":"array"}"#,
+        output: "",
+    };
+    let described = Subscribe {
+        options: SUBSCRIBE_WITH_SOURCE,
+        name: "acme/demo/sum",
+        description: Some(Description {
+            version: "1.2.0",
+            text: "Numbers",
+            methods: DescribedMethods::encode([add].into_iter(), &mut buffer),
+        }),
+    };
+    let payload = check("SUBSCRIBE with a description", |out| {
+        described.encode(CALL, out);
+    });
+    let decoded = Subscribe::decode(&payload).unwrap();
+    assert_eq!(decoded, described);
+    let methods = decoded.description.unwrap().methods;
+    assert_eq!(methods.iter().collect::<Vec<_>>(), [add]);
+    for length in 16..payload.len() {
+        assert!(Subscribe::decode(&payload[..length]).is_err(), "{length}");
+    }
+    // An older node reads the name and ignores what follows.
+    assert_eq!(payload[1..16], *b"\x0d\0acme/demo/sum");
     let payload = check("SUBSCRIBED", |out| {
         wire::encode_subscribed("acme/demo/sum/i-1", CALL, out);
     });

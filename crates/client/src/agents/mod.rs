@@ -1,5 +1,6 @@
 //! Messages to and from agents: send, subscribe, write.
 
+pub(crate) mod description;
 pub(crate) mod envelope;
 pub(crate) mod envelope_queue;
 pub(crate) mod messaging;

@@ -8,8 +8,9 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
 use model::{ErrorCode, Name};
-use wire::{SUBSCRIBE_WITH_SOURCE, Subscribe};
+use wire::SUBSCRIBE_WITH_SOURCE;
 
+use crate::agents::description::{Description, encode_subscribe};
 use crate::agents::envelope_queue::{EnvelopeQueue, QueuedEnvelope};
 use crate::state::clock::Timeout;
 use crate::state::exchange::{Exchange, Progress, WaitLimits, wait_timeout_error};
@@ -19,21 +20,32 @@ use crate::state::registry::{PendingSubscription, Purpose, Receiver, Registratio
 use crate::{CallError, Client, Envelope};
 
 /// Options of a subscription.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscribeOptions {
     bits: u8,
+    description: Option<Arc<Description>>,
 }
 
 impl SubscribeOptions {
     /// Creates the default options.
     pub const fn new() -> Self {
-        Self { bits: 0 }
+        Self {
+            bits: 0,
+            description: None,
+        }
     }
 
     /// Adds the sender's name to every envelope.
     #[must_use]
-    pub const fn with_source(mut self) -> Self {
+    pub fn with_source(mut self) -> Self {
         self.bits |= SUBSCRIBE_WITH_SOURCE;
+        self
+    }
+
+    /// Describes the agent. A node of an earlier version ignores the description.
+    #[must_use]
+    pub fn describe(mut self, description: Description) -> Self {
+        self.description = Some(Arc::new(description));
         self
     }
 }
@@ -164,6 +176,7 @@ pub(crate) async fn subscribe_receiver(
     let queue = receiver.queue.clone();
     let registration = Registration {
         options: options.bits,
+        description: options.description,
         receiver,
     };
     let subscribing = send_subscribe(client, name, registration);
@@ -194,10 +207,6 @@ async fn send_subscribe(
             if link.peer.role != wire::Role::Node {
                 return Err(not_a_node(&link.peer.address));
             }
-            let subscribe = Subscribe {
-                options: registration.options,
-                name: name.as_str(),
-            };
             let subscribing = PendingSubscription {
                 registration: registration.clone(),
                 waker: Some(waker.clone()),
@@ -206,7 +215,13 @@ async fn send_subscribe(
             let holder = Holder::Subscribing(Box::new(subscribing));
             Ok(
                 link.queue_request(Timeout::NONE, holder, |correlation, out| {
-                    subscribe.encode(correlation, out);
+                    let Registration {
+                        options,
+                        description,
+                        ..
+                    } = &registration;
+                    let description = description.as_ref();
+                    encode_subscribe(*options, name.as_str(), description, correlation, out);
                 }),
             )
         });

@@ -11,7 +11,9 @@ use model::ErrorCode;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wire::{Correlation, Role, Subscribe};
+use wire::{Correlation, Role};
+
+use crate::agents::description::encode_subscribe;
 
 use crate::CallError;
 use crate::events::ConnectionState;
@@ -356,10 +358,6 @@ impl State {
 /// Repeats all subscriptions on a new connection.
 fn renew_subscriptions(link: &mut Link, registry: &Registry) {
     for (name, registration) in registry.iter() {
-        let subscribe = Subscribe {
-            options: registration.options,
-            name,
-        };
         let subscribing = PendingSubscription {
             registration: registration.clone(),
             waker: None,
@@ -367,7 +365,8 @@ fn renew_subscriptions(link: &mut Link, registry: &Registry) {
         };
         let holder = Holder::Subscribing(Box::new(subscribing));
         let write = |correlation: Correlation, out: &mut Vec<u8>| {
-            subscribe.encode(correlation, out);
+            let description = registration.description.as_ref();
+            encode_subscribe(registration.options, name, description, correlation, out);
         };
         link.queue_request(Timeout::NONE, holder, write);
     }

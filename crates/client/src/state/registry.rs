@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Waker;
 
+use crate::agents::description::Description;
 use crate::agents::envelope_queue::EnvelopeQueue;
 use crate::server::Handlers;
 
@@ -21,6 +22,8 @@ pub(crate) struct Receiver {
 pub(crate) struct Registration {
     /// Option bits, as in SUBSCRIBE.
     pub(crate) options: u8,
+    /// The description of the agent, if it describes itself.
+    pub(crate) description: Option<Arc<Description>>,
     pub(crate) receiver: Receiver,
 }
 

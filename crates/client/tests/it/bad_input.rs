@@ -248,6 +248,7 @@ async fn a_server_refuses_subscriptions_as_unsupported() {
         let subscribe = wire::Subscribe {
             options: 0,
             name: "a/b/c",
+            description: None,
         };
         client.frame(|out| subscribe.encode(tag(0), out)).await;
         assert_eq!(client.next().await.failure().code, ErrorCode::Unsupported);

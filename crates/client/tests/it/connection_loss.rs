@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use client::{
-    Builder, CallError, Caller, Client, ConnectionState, ErrorCode, Retry, RetryPolicy, Sent,
-    Server, WhenFull,
+    Builder, CallError, Caller, Client, ConnectionState, Description, ErrorCode, Method, Retry,
+    RetryPolicy, Sent, Server, SubscribeOptions, WhenFull,
 };
 use futures_util::future::join_all;
 use wire::{Kind, Subscribe};
@@ -146,6 +146,7 @@ async fn a_responder_that_dies_behind_a_node_ends_its_calls_as_unconfirmed() {
         let subscribe = Subscribe {
             options: 0,
             name: name.as_str(),
+            description: None,
         };
         responder.frame(|out| subscribe.encode(tag(0), out)).await;
         assert_eq!(responder.next().await.header.kind, Kind::REPLY);
@@ -281,6 +282,35 @@ async fn calls_succeed_across_repeated_connection_losses() {
                 .retry(retries_without_limit().idempotent());
             assert_eq!(call.await.unwrap(), body);
             node.handle.messaging().close_all();
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_description_is_given_again_after_a_reconnect() {
+    bounded(async {
+        let node = Node::start("tcp://127.0.0.1:0").await;
+        let client = client_with_short_pauses()
+            .connect(node.address())
+            .await
+            .unwrap();
+        let (name, messaging) = (name(), node.handle.messaging());
+        let connection = || Some(messaging.agent(&name)?.subscribers[0].connection);
+        let is_described = || {
+            let view = messaging.agent(&name);
+            let description = view.and_then(|view| view.description);
+            description.is_some_and(|it| it.version == "1.2")
+        };
+        let add = Method::new("add").input("{}");
+        let description = Description::new().version("1.2").method(add);
+        let options = SubscribeOptions::new().describe(description);
+        let _subscription = client.subscribe_with(&name, options).await.unwrap();
+        assert!(is_described());
+        let before = connection();
+        messaging.close_all();
+        while !is_described() || connection() == before {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
     .await;

@@ -115,7 +115,10 @@ async fn the_source_is_delivered_only_to_subscribers_that_request_it() {
         let receiver = node.client().await;
         let name = name();
         let asking = SubscribeOptions::new().with_source();
-        let mut told = receiver.subscribe_with(&name, asking).await.unwrap();
+        let mut told = receiver
+            .subscribe_with(&name, asking.clone())
+            .await
+            .unwrap();
         let mut untold = node.client().await.subscribe(&name).await.unwrap();
 
         let metadata = Metadata::new().with("run", "42");

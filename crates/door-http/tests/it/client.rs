@@ -148,7 +148,16 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) async fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Self {
-        let mut head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n");
+        Self::open_with(address, "GET", path, headers).await
+    }
+
+    pub(crate) async fn open_with(
+        address: SocketAddr,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Self {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod agents;
 mod ai_sdk;
 mod answer;
 mod append;
@@ -22,6 +23,7 @@ mod read;
 mod resume;
 mod socket;
 mod state;
+mod streams;
 mod topics;
 mod transfer;
 mod views;
@@ -34,6 +36,8 @@ use door_testing::SwitchedOffload;
 use journal::Journal;
 use journal::disk::{Disk, SimulatedDisk};
 use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions};
+use platform::Membership;
+use platform::testing::ThreeMembers;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -81,12 +85,30 @@ impl Door {
         segment_size: u64,
     ) -> Self {
         let quotas = QuotaParts::default();
-        Self::start(front, disk, options, quotas, start, segment_size).await
+        Self::start(front, disk, options, quotas, None, start, segment_size).await
+    }
+
+    /// A node that is a member of a cluster.
+    pub(crate) async fn of_cluster() -> Self {
+        let (disk, options) = (SimulatedDisk::new(7), StoreOptions::default());
+        let members: Arc<dyn Membership> = Arc::new(ThreeMembers::new(7));
+        let front = Arc::new(disk.clone());
+        let quotas = QuotaParts::default();
+        Self::start(front, disk, options, quotas, Some(members), 1, 4 << 20).await
     }
 
     pub(crate) async fn with_quotas(quotas: QuotaParts) -> Self {
         let (disk, options) = (SimulatedDisk::new(7), StoreOptions::default());
-        Self::start(Arc::new(disk.clone()), disk, options, quotas, 1, 4 << 20).await
+        Self::start(
+            Arc::new(disk.clone()),
+            disk,
+            options,
+            quotas,
+            None,
+            1,
+            4 << 20,
+        )
+        .await
     }
 
     async fn start(
@@ -94,6 +116,7 @@ impl Door {
         disk: SimulatedDisk,
         options: StoreOptions,
         quotas: QuotaParts,
+        membership: Option<Arc<dyn Membership>>,
         start: u64,
         segment_size: u64,
     ) -> Self {
@@ -106,6 +129,7 @@ impl Door {
         let now_ms = move || journals.0.load(Ordering::Relaxed) / 1_000_000;
         let (journal, _) = Journal::open(front, &journal_options, now_ms).unwrap();
         let storage = StorageParts {
+            membership,
             options,
             event_encoder: Some(Arc::new(http_conversations::EventJson)),
             assembler: Some(Arc::new(message_json::chunks::Assembler)),

@@ -98,8 +98,15 @@ impl Agent {
     }
 
     pub(crate) async fn subscribe(&mut self, name: &str) -> String {
-        self.frame(|out| Subscribe { options: 0, name }.encode(tag(0), out))
-            .await;
+        self.frame(|out| {
+            Subscribe {
+                options: 0,
+                name,
+                description: None,
+            }
+            .encode(tag(0), out)
+        })
+        .await;
         let frame = self.next().await;
         assert_eq!(frame.header.kind, Kind::REPLY, "{frame:?}");
         wire::decode_name(&frame.payload).unwrap().to_owned()

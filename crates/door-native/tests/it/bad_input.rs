@@ -201,6 +201,7 @@ async fn names_that_are_not_valid_are_refused_where_they_are_used() {
     let subscribe = wire::Subscribe {
         options: 0,
         name: "a//b",
+        description: None,
     };
     agent.frame(|out| subscribe.encode(tag(2), out)).await;
     assert_eq!(
@@ -210,6 +211,7 @@ async fn names_that_are_not_valid_are_refused_where_they_are_used() {
     let subscribe = wire::Subscribe {
         options: 0,
         name: "telpher/system/node",
+        description: None,
     };
     agent.frame(|out| subscribe.encode(tag(3), out)).await;
     assert_eq!(agent.next().await.failure().code, ErrorCode::Denied);
@@ -228,6 +230,7 @@ async fn subscriptions_above_the_limit_are_refused_and_ten_thousand_are_not() {
         let subscribe = wire::Subscribe {
             options: 0,
             name: &name,
+            description: None,
         };
         agent.frame(|out| subscribe.encode(tag(0), out)).await;
         let frame = agent.next().await;

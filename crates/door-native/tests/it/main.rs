@@ -10,6 +10,7 @@ mod cold_conversations;
 mod cold_mailboxes;
 mod conversations;
 mod dead_letters;
+mod descriptions;
 mod dropped_node;
 mod durable_node;
 mod idle_mailboxes;

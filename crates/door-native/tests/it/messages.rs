@@ -61,6 +61,7 @@ async fn messages_carry_their_source_if_the_subscriber_requests_it() {
     let subscribe = wire::Subscribe {
         options: wire::SUBSCRIBE_WITH_SOURCE,
         name: "a/b/c",
+        description: None,
     };
     receiver.frame(|out| subscribe.encode(tag(0), out)).await;
     receiver.next().await;

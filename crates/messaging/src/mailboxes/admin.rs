@@ -118,7 +118,8 @@ impl Mailboxes {
     pub fn acknowledge(self: &Arc<Self>, name: &str, offset: u64) -> Result<bool, MailboxError> {
         self.with_mailbox_of(name, |state| {
             let is_there = state.mailbox.acknowledge(offset);
-            state.note(&self.store, self.platform.unix_ms());
+            // Writers get the error of a failed append.
+            let _ = state.note(&self.store, self.platform.unix_ms());
             is_there
         })
     }
@@ -127,7 +128,8 @@ impl Mailboxes {
     pub fn purge(self: &Arc<Self>, name: &str, part: Part) -> Result<usize, MailboxError> {
         self.with_mailbox_of(name, |state| {
             let count = state.mailbox.purge(|waits| part.contains(waits));
-            state.note(&self.store, self.platform.unix_ms());
+            // Writers get the error of a failed append.
+            let _ = state.note(&self.store, self.platform.unix_ms());
             count
         })
     }
@@ -140,7 +142,8 @@ impl Mailboxes {
                 Some(offset) => usize::from(state.mailbox.revive(offset)),
                 None => state.mailbox.revive_all(),
             };
-            state.note(&self.store, self.platform.unix_ms());
+            // Writers get the error of a failed append.
+            let _ = state.note(&self.store, self.platform.unix_ms());
             count
         })
     }

@@ -11,6 +11,7 @@ use store::Location;
 
 use super::Mailboxes;
 use super::lookup::WriteLookup;
+use super::pull::Pulls;
 use super::slot::{Instance, Slot, State};
 use crate::lane::Caller;
 use crate::outlet::{Delivery, Message, Outgoing};
@@ -69,13 +70,15 @@ impl Mailboxes {
         if let Some(location) = state.location {
             self.update_durable(location, state);
             let table = self.router.table.read();
-            if table.all(&state.target, NOBODY).next().is_some() {
+            let has_subscriber = table.all(&state.target, NOBODY).next().is_some();
+            if has_subscriber || state.pulls.has_takers() {
                 let counter = Counter::Deliveries;
                 let mut round = DeliveryRound {
                     mailboxes: self,
                     slot,
                     table: &table,
                     lookup: WriteLookup::new(&self.store, location, &mut state.fetched),
+                    pulls: &mut state.pulls,
                     dirty,
                     count: 0,
                 };
@@ -83,13 +86,15 @@ impl Mailboxes {
                 let methods = &mut state.methods;
                 mailbox.hand_out(now_ms, |offer| round.offer(offer, target, methods));
                 self.platform.counters.add_to(counter, round.count);
+                state.pulls.end_round();
             }
         }
         let expired = state.mailbox.take_expired();
         self.platform.counters.add_to(Counter::Expired, expired);
         let died = state.mailbox.take_died();
         self.platform.counters.add_to(Counter::DeadLetters, died);
-        state.note(&self.store, now_ms);
+        // Writers get the error of a failed append.
+        let _ = state.note(&self.store, now_ms);
     }
 
     fn update_durable(&self, location: Location, state: &mut State) {
@@ -107,6 +112,7 @@ struct DeliveryRound<'a> {
     slot: &'a Arc<Slot>,
     table: &'a Table<Arc<Peer>>,
     lookup: WriteLookup<'a>,
+    pulls: &'a mut Pulls,
     dirty: &'a mut Vec<Arc<Peer>>,
     count: u64,
 }
@@ -138,11 +144,20 @@ impl DeliveryRound<'_> {
         let table = self.table;
         match offer.place {
             Eligibility::Any => {
-                let mut anybody = table.any(target, NOBODY);
-                answer(
-                    anybody.find_map(|it| self.hand(it, &message)),
-                    Answer::NoSubscriber,
-                )
+                let is_takers_turn = self.pulls.is_takers_turn();
+                let taken = |round: &mut Self| round.lend(&message, |_| true);
+                let handed = |round: &mut Self| {
+                    let mut anybody = table.any(target, NOBODY);
+                    anybody.find_map(|it| round.hand(it, &message))
+                };
+                let found = match is_takers_turn {
+                    true => taken(self).or_else(|| handed(self)),
+                    false => handed(self).or_else(|| taken(self)),
+                };
+                answer(found, Answer::NoSubscriber)
+            }
+            Eligibility::Only(only) if only.connection == NOBODY => {
+                answer(self.lend(&message, |it| it == only), Answer::Full)
             }
             Eligibility::Only(only) => {
                 let mut all = table.all(target, NOBODY);
@@ -152,11 +167,13 @@ impl DeliveryRound<'_> {
             Eligibility::Other(other) => {
                 let mut others = table.any(target, NOBODY).filter(|it| !is_at(it, other));
                 let found = others.find_map(|it| self.hand(it, &message));
+                let found = found.or_else(|| self.lend(&message, |it| it != other));
                 let found = found.or_else(|| {
                     let mut all = table.all(target, NOBODY);
                     let same = all.find(|it| is_at(it, other))?;
                     self.hand(same, &message)
                 });
+                let found = found.or_else(|| self.lend(&message, |it| it == other));
                 answer(found, Answer::NoSubscriber)
             }
         }
@@ -193,18 +210,33 @@ impl DeliveryRound<'_> {
             return None;
         }
         subscriber.delivered.fetch_add(1, Ordering::Relaxed);
+        self.pulls.set_takers_turn(true);
         self.count += 1;
         Some(Instance {
             connection: subscriber.connection,
             name: subscriber.name.clone(),
         })
     }
+
+    /// Lends a message to the first waiting taker that is eligible and has room.
+    fn lend(
+        &mut self,
+        parts: &DeliveryParts<'_>,
+        is_eligible: impl Fn(&Instance) -> bool,
+    ) -> Option<Instance> {
+        let ports = &self.mailboxes.platform.ports;
+        let nonce = || ports.entropy.next_u64();
+        let now = self.mailboxes.now();
+        let at = self.pulls.lend(parts, is_eligible, now, nonce)?;
+        self.count += 1;
+        Some(at)
+    }
 }
 
-struct DeliveryParts<'a> {
-    write: Write<'a>,
-    method: &'a Arc<str>,
-    delivery: Delivery,
+pub(super) struct DeliveryParts<'a> {
+    pub(super) write: Write<'a>,
+    pub(super) method: &'a Arc<str>,
+    pub(super) delivery: Delivery,
 }
 
 fn is_at(subscriber: &Subscribed, instance: &Instance) -> bool {

@@ -8,6 +8,7 @@ use store::{Kind, Location, Reach};
 
 use super::Mailboxes;
 use super::error::LoadError;
+use super::pull::Pulls;
 use super::slot::{Fetched, Instance, Methods, Progress, State};
 
 /// Size of one read of a mailbox's stream.
@@ -45,6 +46,7 @@ impl Mailboxes {
             stream,
             methods: Methods::default(),
             fetched: Fetched::default(),
+            pulls: Pulls::default(),
             used_ns: self.platform.now_ns(),
         }))
     }

@@ -12,11 +12,13 @@ use routing::{ConnectionId, Target};
 use store::Location;
 
 use super::error::WriteError;
+use super::pull::Pulls;
 
 /// Maximum number of cached methods; the cache is cleared when it is full.
 const METHODS_MAX: usize = 64;
 
-/// A subscriber: an instance on a connection.
+/// A receiver of deliveries: an instance on a connection, or an instance that takes messages, whose
+/// connection is [`NOBODY`](super::hand_out::NOBODY).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Instance {
     pub(crate) connection: ConnectionId,
@@ -71,6 +73,7 @@ pub(super) struct State {
     pub(super) stream: Progress,
     pub(super) methods: Methods,
     pub(super) fetched: Fetched,
+    pub(super) pulls: Pulls,
     pub(super) used_ns: u64,
 }
 

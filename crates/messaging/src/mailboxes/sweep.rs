@@ -30,6 +30,7 @@ impl Mailboxes {
         let is_idle = match &mut *stage {
             Stage::Loaded(state) => {
                 state.mailbox.expire(self.platform.expiry_ms());
+                self.end_leases(state);
                 self.hand_out(slot, state, &mut dirty);
                 self.is_idle(state)
             }
@@ -49,7 +50,8 @@ impl Mailboxes {
     fn is_idle(&self, state: &State) -> bool {
         let mailbox = &state.mailbox;
         let is_used = self.platform.now_ns().saturating_sub(state.used_ns) < IDLE_NS;
-        if is_used || mailbox.in_flight() > 0 || mailbox.is_unsynced() {
+        let is_pulled = state.pulls.has_takers() || mailbox.in_flight() > 0;
+        if is_used || is_pulled || mailbox.is_unsynced() {
             return false;
         }
         let is_synced = |ticket| self.store.journal.status(ticket) != Status::Pending;

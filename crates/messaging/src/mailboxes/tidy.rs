@@ -29,24 +29,20 @@ enum MoveProgress {
 
 impl State {
     /// Appends notes about changes, and shortens the stream if it is long. Notes that cannot be
-    /// appended are lost: their messages will be delivered again.
-    pub(super) fn note(&mut self, store: &Store, now_ms: u64) {
+    /// appended are lost: their messages will be delivered again after a restart.
+    pub(super) fn note(&mut self, store: &Store, now_ms: u64) -> Result<(), AppendError> {
         let journal = &*store.journal;
         let notes = self.mailbox.take_notes();
         let Some(location) = self.location else {
-            return;
+            return Ok(());
         };
-        // Writers get the error of a failed append.
-        if !notes.is_empty()
-            && self
-                .append_notes(journal, location, &notes, now_ms)
-                .is_err()
-        {
-            return;
+        if !notes.is_empty() {
+            self.append_notes(journal, location, &notes, now_ms)?;
         }
         if self.stream.span.is_long() {
             self.shorten(store, location, now_ms);
         }
+        Ok(())
     }
 
     fn append_notes(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::Client;
+use client::{Bytes, Client};
 use console::output::{self, Format, one_line, table};
 use console::{Environment, Exit, Failure, utc};
 use model::Name;
@@ -19,6 +19,7 @@ const AGENTS: &str = "\
 Examples:
   telpher agents
   telpher agents --json | jq '.agents[].name'
+  telpher agents acme/demo/sum           what the agent says about itself and its methods
 
 PROTOCOL is `native` for names of the native protocol and of HTTP, and `slim` for names of SLIM \
 applications. The same name in both protocols is two different names; `telpher bridge slim` \
@@ -38,6 +39,10 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = AGENTS)]
 pub(crate) struct AgentsArgs {
+    /// Show what this agent says about itself
+    #[arg(conflicts_with = "all")]
+    agent: Option<String>,
+
     /// Include the node's own agents
     #[arg(long)]
     all: bool,
@@ -59,6 +64,9 @@ pub(crate) struct ConnectionsArgs {
 }
 
 pub(crate) fn run_agents(args: AgentsArgs, environment: &Environment) -> Result<(), Failure> {
+    if let Some(agent) = &args.agent {
+        return describe(&args.node, environment, &agent_name(agent)?);
+    }
     let table = |value: &Value| agents_table(value, args.all);
     show(&args.node, environment, "agents", table)
 }
@@ -69,6 +77,61 @@ pub(crate) fn run_connections(
 ) -> Result<(), Failure> {
     let table = |value: &Value| connections_table(value, args.all);
     show(&args.node, environment, "connections", table)
+}
+
+/// Prints the description of an agent.
+fn describe(node: &NodeArgs, environment: &Environment, name: &Name) -> Result<(), Failure> {
+    block_on(async {
+        let client = node.target.connect(environment).await?;
+        let reply = call(&client, node.format, "agent", name.base(), LIMIT).await?;
+        let value = parse(&reply)?;
+        output::print(node.format, &value, &description(&value))
+    })
+}
+
+/// Formats the description of an agent.
+fn description(value: &Value) -> String {
+    let mut out = text(&value["name"]);
+    if let Some(version) = value["version"].as_str() {
+        out += &format!(" {}", one_line(version));
+    }
+    out.push('\n');
+    if let Some(text) = value["description"].as_str() {
+        out += &format!("{}\n", one_line(text));
+    }
+    for method in rows(value, "methods") {
+        let name = match method["name"].as_str() {
+            Some("") | None => "(plain messages)".to_owned(),
+            Some(name) => one_line(name),
+        };
+        out += &format!("\n{name}");
+        if method["stream"] == true {
+            out += " (answers with items)";
+        }
+        out.push('\n');
+        if let Some(text) = method["description"].as_str() {
+            out += &format!("  {}\n", one_line(text));
+        }
+        for member in ["input", "output"] {
+            if !method[member].is_null() {
+                out += &format!("  {member}: {}\n", method[member]);
+            }
+        }
+    }
+    let instances = rows(value, "instances").iter();
+    let lines: Vec<_> = instances
+        .map(|instance| {
+            let differs = match instance["differs"] == true {
+                true => "differs",
+                false => "-",
+            };
+            let keys = ["instance", "version"].map(|key| text(&instance[key]));
+            let [instance, version] = keys;
+            [instance, version, differs.to_owned()]
+        })
+        .collect();
+    out.push('\n');
+    out + &table(["INSTANCE", "VERSION", "DESCRIPTION"], &lines)
 }
 
 fn show(
@@ -102,16 +165,29 @@ pub(super) async fn ask_within(
     request: &impl Serialize,
     limit: Duration,
 ) -> Result<Value, Failure> {
+    let body = serde_json::json!(request).to_string();
+    parse(&call(client, format, method, &body, limit).await?)
+}
+
+/// Calls a method of the node's own agent, and returns the answer.
+async fn call(
+    client: &Client,
+    format: Format,
+    method: &str,
+    body: &str,
+    limit: Duration,
+) -> Result<Bytes, Failure> {
     let name: Name = agent_name(SYSTEM_AGENT)?;
     let caller = client
         .caller(name.as_str())
         .map_err(|error| Failure::new(Exit::Usage, error))?;
-    let reply = caller
-        .call(method, serde_json::json!(request).to_string())
-        .deadline(limit)
-        .await
-        .map_err(|error| report_call_failure(format, &name, &error))?;
-    serde_json::from_slice(&reply).map_err(|error| {
+    let call = caller.call(method, body).deadline(limit);
+    call.await
+        .map_err(|error| report_call_failure(format, &name, &error))
+}
+
+fn parse(reply: &[u8]) -> Result<Value, Failure> {
+    serde_json::from_slice(reply).map_err(|error| {
         let message = format!("the node's answer is not JSON: {error}");
         Failure::new(Exit::Failed, message).hint("compare the versions of the command and the node")
     })

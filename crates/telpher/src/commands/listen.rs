@@ -1,8 +1,10 @@
 //! `telpher listen`: acts as an agent that prints messages or answers them.
 
 mod answer;
+mod description;
 mod shell;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +22,16 @@ Examples:
   telpher listen acme/demo/echo --echo               answer each request with its own body
   telpher listen acme/demo/upper --exec 'tr a-z A-Z' answer with the output of a shell command
   telpher listen acme/demo/worker --count 1 --json   wait for one message, as JSON
+  telpher listen acme/demo/upper --exec 'tr a-z A-Z' --describe upper.json
+                                                     tell others what the agent does
 
 The command of --exec also runs for one-way messages; its output is printed then. It has the sender in \
 TELPHER_SOURCE, the method in TELPHER_METHOD and the agent's name in TELPHER_NAME. If the command \
 fails, the caller gets a handler_error.
+
+The file of --describe is a JSON object: {\"version\": \"1.0.0\", \"description\": \"...\", \"methods\": \
+[{\"name\": \"\", \"description\": \"...\", \"stream\": false, \"input\": {...}, \"output\": {...}}]}, with JSON \
+Schemas as input and output. `telpher agents NAME` shows it as long as the agent is connected.
 
 SIGINT or SIGTERM ends the agent after it has answered open requests; a second signal ends it at once.";
 
@@ -66,6 +74,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 
+    /// File with the description of the agent, as JSON
+    #[arg(long, value_name = "FILE")]
+    describe: Option<PathBuf>,
+
     /// Do not print messages
     #[arg(short, long)]
     quiet: bool,
@@ -76,11 +88,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let name = agent_name(&args.agent)?;
+    let mut options = SubscribeOptions::new().with_source();
+    if let Some(path) = &args.describe {
+        options = options.describe(description::read(path)?);
+    }
     block_on(async {
         let mut signals = Signals::listen()?;
         let client = args.node.target.connect(environment).await?;
         let subscription = client
-            .subscribe_with(&name, SubscribeOptions::new().with_source())
+            .subscribe_with(&name, options)
             .await
             .map_err(|error| call_failure(&name, &error))?;
         output::note(&format!("listening as {}", subscription.name()));

@@ -82,7 +82,7 @@ fn shell_head(native: &str) -> String {
 fn the_examples_of_the_readme_run() {
     let examples = section("README.md", "Examples");
     let scripts = scripts(&examples);
-    let [listen, call, durable, conversation, kafka, budget] = &scripts[..] else {
+    let [listen, call, durable, http, conversation, kafka, budget] = &scripts[..] else {
         panic!("{scripts:?}")
     };
     let home = Place::new();
@@ -99,6 +99,8 @@ fn the_examples_of_the_readme_run() {
     for (script, expected) in [
         (call, "HELLO"),
         (durable, "job 7"),
+        (http, "HELLO OVER HTTP"),
+        (http, "{\"answered\":1}"),
         (conversation, "\"head_seq\":1"),
         (kafka, "the first\n"),
         (budget, "admitted"),

@@ -30,6 +30,7 @@ mod documents;
 mod failures;
 mod http_agent;
 mod http_limits;
+mod http_worker;
 mod inspect;
 mod kafka;
 mod kill9;

@@ -91,7 +91,14 @@ impl Peer {
 fn call_in_flight(node: &Node) -> (Peer, Peer, Correlation) {
     let mut responder = Peer::greet(node);
     let name = "test/shutdown/slow";
-    responder.send_frame(|out| Subscribe { options: 0, name }.encode(CALL, out));
+    responder.send_frame(|out| {
+        Subscribe {
+            options: 0,
+            name,
+            description: None,
+        }
+        .encode(CALL, out)
+    });
     responder.next_of_kind(Kind::REPLY).unwrap();
     let mut caller = Peer::greet(node);
     let route = Bind {

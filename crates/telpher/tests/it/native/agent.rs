@@ -105,7 +105,14 @@ impl Agent {
     }
 
     pub(crate) fn ask_to_subscribe(&mut self, name: &str) {
-        self.frame(|out| Subscribe { options: 0, name }.encode(tag(0), out));
+        self.frame(|out| {
+            Subscribe {
+                options: 0,
+                name,
+                description: None,
+            }
+            .encode(tag(0), out)
+        });
     }
 
     pub(crate) fn subscribe(&mut self, name: &str) {
