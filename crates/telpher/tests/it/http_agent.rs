@@ -1,6 +1,9 @@
 //! The routes of the HTTP listener under the native name `telpher/system/http`.
 
-use client::{Caller, Client};
+use std::pin::pin;
+use std::task::Poll;
+
+use client::{Caller, Client, Replies};
 use serde_json::{Value, json};
 
 use crate::support::Place;
@@ -64,6 +67,15 @@ fn delta(text: &str) -> String {
 }
 
 const OPENING: &str = "{\"type\":\"text-start\",\"id\":\"t\"}\n";
+
+/// Sends the request of a stream. Its first item comes when the upload has ended.
+async fn begin(items: &mut Replies<String>) {
+    std::future::poll_fn(|cx| {
+        assert!(pin!(items.next()).poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+}
 
 fn answer_of(id: &str) -> Value {
     let path = format!("/v1/conversations/c-1/messages/{id}/stream?from=bot");
@@ -162,14 +174,15 @@ async fn answer_is_streamed_over_the_native_protocol() {
     assert_eq!(body["status"], "stopped");
 
     // The author's connection is lost: nothing drives it any more.
-    let url = node.url("native");
+    let url = node.url("native").to_owned();
     let lose = move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
         let items = runtime.block_on(async {
-            let client = Client::builder().connect(url).await.unwrap();
+            let client = Client::builder().connect(&url).await.unwrap();
             let lost = client.caller("telpher/system/http").unwrap();
-            let items = lost.stream("request", answer_of("a-3").to_string());
+            let mut items = lost.stream("request", answer_of("a-3").to_string());
+            begin(&mut items).await;
             for text in [OPENING, &delta("half")] {
                 let piece = json!({"upload": "a-3", "text": text}).to_string();
                 lost.call("upload", piece).await.unwrap();
@@ -185,7 +198,8 @@ async fn answer_is_streamed_over_the_native_protocol() {
     assert_eq!(message["status"], "interrupted");
 
     // The author cancels the call.
-    let items = author.stream("request", answer_of("a-4").to_string());
+    let mut items = author.stream("request", answer_of("a-4").to_string());
+    begin(&mut items).await;
     author
         .call("upload", piece("a-4", OPENING, false))
         .await
@@ -210,6 +224,7 @@ async fn uploads_are_limited_to_their_connection() {
     };
     let (author, other) = (connect().await, connect().await);
     let mut open = author.stream("request", answer_of("a-1").to_string());
+    begin(&mut open).await;
     let piece = json!({"upload": "a-1", "text": OPENING}).to_string();
     author.call("upload", piece.clone()).await.unwrap();
     let refused = other.call("upload", piece).await.unwrap_err();
