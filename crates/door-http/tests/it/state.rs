@@ -326,7 +326,7 @@ async fn cleared_conversation_keeps_its_name_and_its_numbering() {
     let cursor = format!("{PATH}/cursors/bob");
     door.ask("PUT", &cursor, &json!({"seq": 1})).await;
     let inbox = door.get("/v1/inbox/bob").await.json();
-    assert_eq!(inbox["conversations"][0]["unread"], 0, "{inbox}");
+    assert_eq!(inbox["lines"][0]["unread"], 0, "{inbox}");
     door.ask("POST", &format!("{PATH}/fork"), &json!({"id": "c-2"}))
         .await
         .problem(410, "trimmed");
