@@ -17,7 +17,7 @@ static STORE: Subject = Subject {
     proofs: &["--package", "telpher-store", "--lib"],
 };
 
-pub(super) static MUTANTS: [Mutant; 10] = [
+pub(super) static MUTANTS: [Mutant; 9] = [
     Mutant {
         name: "conflict-of-what-is-not-durable",
         subject: &CONVERSATIONS,
@@ -79,17 +79,6 @@ pub(super) static MUTANTS: [Mutant; 10] = [
             replacement: "            if room.ticket.map(notify).is_none_or(|_| true) {",
         }],
         proof: "tests::erasure::watchers_are_told_of_a_clear_once_it_is_durable",
-    },
-    Mutant {
-        name: "summary-left-by-a-clear",
-        subject: &CONVERSATIONS,
-        harm: "the summary of erased messages stays on disk",
-        edits: &[Edit {
-            file: "state.rs",
-            text: "guard.erase_before(states, appended.offset)?",
-            replacement: "guard.trim(states, appended.offset)?",
-        }],
-        proof: "tests::erasure::cleared_messages_summary_and_chunks_leave_the_disk",
     },
     Mutant {
         name: "mark-before-the-answer",
