@@ -85,10 +85,7 @@ impl Conversations {
         let looked = self.with_existing(&name, |_, room, location| {
             let state = room.engine.state();
             let agent = state.settings.agent.clone();
-            let place = MessageLocation {
-                location,
-                base: state.base,
-            };
+            let place = MessageLocation::new(location, state);
             let read = state.cursors.get(&agent);
             let copied = match (&state.origin, read) {
                 (Some(origin), None) => origin.seq,

@@ -80,10 +80,7 @@ impl Conversations {
         let (place, policy, summary, ticket) = self.with_existing(name, |_, room, location| {
             check_alive(room)?;
             let state = room.engine.state();
-            let place = MessageLocation {
-                location,
-                base: state.base,
-            };
+            let place = MessageLocation::new(location, state);
             let policy = policy.unwrap_or(&state.settings.context).clone();
             Ok((place, policy, state.summary.clone(), room.ticket))
         })?;

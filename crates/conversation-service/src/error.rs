@@ -64,6 +64,12 @@ pub enum ConversationError {
     /// A chunk of a draft is invalid.
     #[error(transparent)]
     Chunk(#[from] ChunkError),
+    /// No message of the conversation has this id.
+    #[error("the conversation has no message `{id}`")]
+    NoMessage {
+        /// The id.
+        id: String,
+    },
     /// Answers cannot be streamed to this node.
     #[error("nothing is streamed to this node")]
     NoAssembler,
@@ -152,7 +158,9 @@ impl ConversationError {
             Self::SystemName | Self::Instance { .. } | Self::CopyRequested => {
                 ErrorCode::InvalidArgument
             }
-            Self::NotFound { .. } | Self::NoDraft { .. } => ErrorCode::NotFound,
+            Self::NotFound { .. } | Self::NoDraft { .. } | Self::NoMessage { .. } => {
+                ErrorCode::NotFound
+            }
             Self::Gone | Self::DraftOver => ErrorCode::Gone,
             Self::Trimmed { .. } => ErrorCode::Trimmed,
             Self::Archive { .. } => ErrorCode::Unavailable,

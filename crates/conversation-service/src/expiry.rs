@@ -47,7 +47,7 @@ impl Conversations {
         if !self.is_all_durable(room.location) {
             return false;
         }
-        let active_ms = room.said_ms.max(state.created_ms);
+        let active_ms = room.said_ms.max(state.active_ms());
         expiry_ms() >= active_ms.saturating_add(ttl_ms)
     }
 

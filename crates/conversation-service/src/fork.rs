@@ -43,10 +43,7 @@ impl Conversations {
         let (place, change) = self.with_existing(name, |_, room, location| {
             check_alive(room)?;
             let state = room.engine.state();
-            let place = MessageLocation {
-                location,
-                base: state.base,
-            };
+            let place = MessageLocation::new(location, state);
             let origin = Origin {
                 conversation: name.base().to_owned(),
                 seq: at_seq,

@@ -29,6 +29,7 @@ pub mod feed;
 mod fork;
 mod history_lookup;
 mod load;
+mod message_lookup;
 mod open_draft;
 mod options;
 mod read;

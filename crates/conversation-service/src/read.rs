@@ -1,5 +1,6 @@
 //! Reads messages, page by page. Only durable messages are returned.
 
+use conversations::State;
 use conversations::record::MessageView;
 use journal::{ReadError, ReadLimit, Record};
 use model::Name;
@@ -109,9 +110,19 @@ pub(super) struct MessageLocation {
     pub(super) location: Location,
     /// Offset of the conversation's first message, trimmed or not.
     pub(super) base: u64,
+    /// The last message that a clear erased; 0 for none.
+    pub(super) cleared: u64,
 }
 
 impl MessageLocation {
+    pub(super) fn new(location: Location, state: &State) -> Self {
+        Self {
+            location,
+            base: state.base,
+            cleared: state.cleared_seq(),
+        }
+    }
+
     pub(super) fn offset(&self, seq: u64) -> u64 {
         (seq + self.base).saturating_sub(1)
     }
@@ -131,6 +142,7 @@ impl Conversations {
         let mut read = PageRead::new(head_seq, start_seq, start_seq, Vec::new());
         match page.side {
             Side::After(seq) => {
+                let seq = seq.max(place.cleared);
                 read.first_seq = seq.saturating_add(1);
                 if read.first_seq < start_seq {
                     return Err(ConversationError::Trimmed { start_seq });
@@ -155,10 +167,7 @@ impl Conversations {
     pub(super) fn place(&self, name: &Name) -> Result<MessageLocation, ConversationError> {
         self.with_existing(name, |_, room, location| {
             check_alive(room)?;
-            Ok(MessageLocation {
-                location,
-                base: room.engine.state().base,
-            })
+            Ok(MessageLocation::new(location, room.engine.state()))
         })
     }
 

@@ -68,8 +68,8 @@ impl Conversations {
         name: &Name,
         range: MessageRange,
     ) -> Result<Option<Pending<PageRead>>, ConversationError> {
-        let (after, limit) = (range.after, range.limit());
         let place = self.place(name)?;
+        let (after, limit) = (range.after.max(place.cleared), range.limit());
         let (start_seq, head_seq) = self.readable_span(place);
         let first_seq = after.saturating_add(1);
         let page = move |records| PageRead::new(head_seq, start_seq, first_seq, records);

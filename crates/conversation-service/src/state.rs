@@ -37,11 +37,13 @@ impl Conversations {
                 self.change_room(name, room, expect, change)
             })?,
             Change::Copy { .. } | Change::Copied => Err(ConversationError::CopyRequested),
-            Change::Cursor { .. } | Change::Summarize(_) | Change::Descend(_) | Change::Erase => {
-                self.with_existing(name, |_, room, _| {
-                    self.change_room(name, room, expect, change)
-                })
-            }
+            Change::Cursor { .. }
+            | Change::Summarize(_)
+            | Change::Descend(_)
+            | Change::Clear { .. }
+            | Change::Erase => self.with_existing(name, |_, room, _| {
+                self.change_room(name, room, expect, change)
+            }),
         }
     }
 
@@ -65,6 +67,17 @@ impl Conversations {
             }
         };
         Ok(Pending::new(&self.store.journal, room.ticket, outcome))
+    }
+
+    /// Erases all messages and the summary of a conversation whose newest message has the expected
+    /// number: their bytes leave the disk, and numbering continues. Open drafts become messages
+    /// after the clear.
+    pub fn clear(
+        &self,
+        name: &Name,
+        expect: Option<u64>,
+    ) -> Result<Pending<ChangeResult>, ConversationError> {
+        self.change(name, None, &Change::Clear { expect })
     }
 
     /// Erases a conversation: its bytes leave the disk, and its name is not used again.
@@ -100,7 +113,11 @@ impl Conversations {
         let ticket =
             written.map_err(|error| ConversationError::from(self.store.append_error(error)))?;
         room.ticket = Some(ticket);
+        let is_cleared = is_clear(room, &update);
         room.engine.changed(update);
+        if is_cleared {
+            room.wake_watchers();
+        }
         if room.engine.state().lifecycle == Lifecycle::Erased {
             room.end_drafts();
         }
@@ -134,15 +151,23 @@ impl Conversations {
                 };
                 let event = Event::new(&guard, location, tag);
                 event.append(&mut guard, events)?;
+                let is_cleared = is_clear(room, update);
+                if is_cleared {
+                    guard.erase(location.stream)?;
+                    self.rooms.log_erase(&mut guard, location.shard)?;
+                }
                 if tag == EventTag::Erased {
                     guard.erase(location.stream)?;
                     guard.erase(states)?;
                     self.end_all(&mut guard, location.shard, room)?;
                 }
                 let appended = guard.append(states, None, record::SNAPSHOT, bytes)?;
-                if tag == EventTag::State {
-                    guard.trim(states, appended.offset)?;
-                }
+                match tag {
+                    // Earlier snapshots may contain a summary of the erased messages.
+                    EventTag::State if is_cleared => guard.erase_before(states, appended.offset)?,
+                    EventTag::State => guard.trim(states, appended.offset)?,
+                    EventTag::Message | EventTag::Erased => appended.ticket,
+                };
                 Ok(appended.ticket)
             }
         }
@@ -166,6 +191,16 @@ impl Conversations {
             self.rooms.log_close(guard, shard, &close)?;
         }
         self.rooms.log_erase(guard, shard)
+    }
+}
+
+/// Returns whether an update clears the conversation.
+fn is_clear(room: &Room, update: &Update) -> bool {
+    match update {
+        Update::Nothing | Update::Change { .. } => false,
+        Update::Snapshot { state, .. } => {
+            state.cleared.is_some() && state.cleared != room.engine.state().cleared
+        }
     }
 }
 

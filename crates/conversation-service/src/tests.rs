@@ -178,6 +178,7 @@ fn shown(watch: &mut Watch) -> Vec<String> {
                 id, index, chunk, ..
             }) => shown.push(format!("{id}.{index} {}", text(&chunk))),
             Ok(Item::Stop { id, .. }) => shown.push(format!("stop {id}")),
+            Ok(Item::Cleared { through_seq }) => shown.push(format!("cleared {through_seq}")),
             Ok(Item::Closed { .. }) => shown.push("closed".to_owned()),
             Err(refusal) => {
                 shown.push(refusal.code().to_string());

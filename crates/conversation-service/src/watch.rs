@@ -38,6 +38,11 @@ pub enum Item {
         /// The number of the newest message.
         head_seq: u64,
     },
+    /// All messages up to one were erased by a clear.
+    Cleared {
+        /// The last erased message.
+        through_seq: u64,
+    },
     /// A chunk of a draft.
     Delta {
         /// The draft's number.
@@ -93,6 +98,8 @@ pub struct Watch {
     number: u64,
     /// The position after the last returned item.
     position: Position,
+    /// The last message of a clear that the watcher knows; 0 for none.
+    cleared: u64,
     ahead: VecDeque<StoredMessage>,
     /// Items of drafts to return next.
     pieces: VecDeque<Item>,
@@ -159,9 +166,10 @@ impl Conversations {
             Ok(Watch {
                 conversations: self.clone(),
                 slot: slot.clone(),
-                place: MessageLocation {
-                    location,
-                    base: room.engine.state().base,
+                place: MessageLocation::new(location, room.engine.state()),
+                cleared: match room.engine.state().cleared_seq() {
+                    seq if seq <= position.seq => seq,
+                    _ => 0,
                 },
                 number: rooms.watches.fetch_add(1, Ordering::Relaxed),
                 position,
@@ -223,7 +231,7 @@ impl Watch {
             if self.reading.is_some() {
                 continue;
             }
-            if !self.ahead.is_empty() {
+            if !self.ahead.is_empty() || !self.pieces.is_empty() {
                 continue;
             }
             if !std::mem::replace(&mut self.is_caught_up, true) {
@@ -298,10 +306,14 @@ impl Watch {
                 self.ahead = compact(&records, self.place);
                 Ok(())
             }
-            // If the whole conversation was erased, report that instead.
-            Err(trimmed) => match self.slot.room().map(|room| check_alive(&room)) {
+            // If the whole conversation was erased or cleared, report that instead.
+            Err(trimmed) => match self.slot.room().map(|room| cleared_seq(&room)) {
                 Some(Err(refusal)) => Err(refusal),
-                Some(Ok(())) | None => {
+                Some(Ok(through_seq)) if through_seq > self.position.seq => {
+                    self.pieces.push_back(Item::Cleared { through_seq });
+                    Ok(())
+                }
+                Some(Ok(_)) | None => {
                     let seq = self.position.seq + 1;
                     let asked = self
                         .conversations
@@ -322,6 +334,10 @@ impl Watch {
             Item::Closed { draft, .. } => {
                 self.position.forget(*draft);
                 self.closing.retain(|it| it.draft != *draft);
+            }
+            Item::Cleared { through_seq } => {
+                self.cleared = *through_seq;
+                self.position.seq = self.position.seq.max(*through_seq);
             }
             Item::Stop { .. } | Item::Message(_) | Item::Head { .. } => {}
         }
@@ -344,7 +360,15 @@ impl Watch {
             let message = "the conversation was let go while it was watched";
             return Err(ConversationError::inconsistent(message));
         };
-        check_alive(&room)?;
+        let through_seq = cleared_seq(&room)?;
+        if through_seq > self.cleared {
+            // A clear is shown once it is durable; until then the journal has registered the waker.
+            let notify = |ticket| store.journal.notify(ticket, waker);
+            if matches!(room.ticket.map(notify), None | Some(Status::Durable)) {
+                self.pieces.push_back(Item::Cleared { through_seq });
+                return Ok(true);
+            }
+        }
         self.look_at_ended(&room);
         let mut bytes = 0;
         for open in &mut room.drafts {
@@ -430,6 +454,12 @@ impl Conversations {
     ) -> Result<Option<Following>, FollowError> {
         self.store.follow(place.location, place.offset(seq), waker)
     }
+}
+
+/// Returns the last message that a clear erased; 0 for none.
+fn cleared_seq(room: &Room) -> Result<u64, ConversationError> {
+    check_alive(room)?;
+    Ok(room.engine.state().cleared_seq())
 }
 
 /// Copies the records to memory of their own, because a slow watcher must not hold the large

@@ -32,4 +32,4 @@ pub use limits::{ID_LENGTH_MAX, Invalid, Limits, Problem, ROLE_LENGTH_MAX, WHO_L
 pub use message::{
     NewMessage, Original, PartFact, PartKind, Status, Stub, call_hash, estimated_tokens,
 };
-pub use state::{Change, Cursors, Lifecycle, Origin, Settings, State, Summary};
+pub use state::{Change, Cleared, Cursors, Lifecycle, Origin, Settings, State, Summary};

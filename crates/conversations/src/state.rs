@@ -24,8 +24,33 @@ pub struct State {
     pub settings: Settings,
     /// The summary that replaces older messages in a window.
     pub summary: Option<Summary>,
+    /// The newest clear.
+    pub cleared: Option<Cleared>,
     /// The read positions of participants.
     pub cursors: Cursors,
+}
+
+/// A clear: all messages up to one were erased, and the numbers after it stay in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cleared {
+    /// The last erased message.
+    pub through_seq: u64,
+    /// The time, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+}
+
+impl State {
+    /// Returns the last message that a clear erased; 0 for none.
+    pub fn cleared_seq(&self) -> u64 {
+        self.cleared.map_or(0, |cleared| cleared.through_seq)
+    }
+
+    /// Returns the time of the newest activity apart from messages: the creation, or the newest
+    /// clear, in milliseconds since 1970-01-01 UTC; 0 for none.
+    pub fn active_ms(&self) -> u64 {
+        let cleared_ms = self.cleared.map_or(0, |cleared| cleared.at_ms);
+        self.created_ms.max(cleared_ms)
+    }
 }
 
 /// The lifecycle of a conversation, which determines whether it accepts messages.
@@ -153,6 +178,11 @@ pub enum Change {
     },
     /// The copy is complete.
     Copied,
+    /// All messages and the summary are erased; numbering continues after the newest message.
+    Clear {
+        /// The required number of the newest message.
+        expect: Option<u64>,
+    },
     /// The conversation is erased permanently.
     Erase,
 }

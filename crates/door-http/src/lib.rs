@@ -37,6 +37,7 @@ mod openapi;
 mod revocable;
 mod routes;
 mod tickets;
+mod uploads;
 mod view;
 
 pub use self::access::{Access, HostNames, Origins};

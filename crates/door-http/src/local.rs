@@ -5,7 +5,8 @@
 //!  "body": {"any": "JSON"}}
 //! ```
 //!
-//! `text` is sent in place of `body` as it is: as `application/jsonl`, unless `headers` name
+//! `upload` names a body whose pieces follow: `{"upload": "u-1", "text": "…"}` adds one, and `"end":
+//! true` ends it. `text` is sent in place of `body` as it is: as `application/jsonl`, unless `headers` name
 //! another type. The answer is a head, `{"status":200,"headers":{}}`, followed by the body in
 //! pieces as they become available.
 
@@ -32,6 +33,7 @@ use serde_json::value::RawValue;
 
 use super::metrics::EncodeMetrics;
 use super::routes::routes;
+use super::uploads::Uploads;
 
 /// Largest piece of a body, in bytes.
 const PIECE_SIZE: usize = 256 << 10;
@@ -41,6 +43,7 @@ const PIECE_SIZE: usize = 256 << 10;
 pub struct Local {
     node: node::Node,
     service: TowerToHyperService<Router>,
+    uploads: Uploads,
 }
 
 impl std::fmt::Debug for Local {
@@ -63,6 +66,8 @@ struct LocalRequest<'a> {
     body: Option<&'a RawValue>,
     #[serde(borrow, default)]
     text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    upload: Option<Text<'a>>,
 }
 
 /// An answer: its head and the pieces of its body.
@@ -87,6 +92,7 @@ impl Local {
         Self {
             node,
             service: TowerToHyperService::new(routes.router),
+            uploads: Uploads::default(),
         }
     }
 
@@ -94,7 +100,7 @@ impl Local {
     /// the node's own agents receive it. Quotas and permissions are the client's, unless the
     /// request has a field `authorization`. An invalid request gets an answer, too.
     pub async fn ask(&self, source: Option<&str>, asked: &[u8]) -> Answer {
-        let mut request = match request(asked) {
+        let mut request = match self.request(source, asked) {
             Err(problem) => return Answer::new(problem.into_response()),
             Ok(request) => request,
         };
@@ -109,6 +115,19 @@ impl Local {
             Ok(response) => Answer::new(response),
             Err(never) => match never {},
         }
+    }
+
+    /// Adds a piece to an upload of the connection `source`: `{"upload": "u-1", "text": "…", "end":
+    /// true}`. Returns when the piece is in the queue of its request.
+    pub async fn upload(&self, source: Option<&str>, asked: &[u8]) -> Result<(), Problem> {
+        self.uploads.add(source, asked).await
+    }
+
+    fn request(&self, source: Option<&str>, asked: &[u8]) -> Result<Request<Body>, Problem> {
+        let asked: LocalRequest<'_> = body::parse(asked)?;
+        let open = |name: &Text<'_>| self.uploads.open(source, &name.0);
+        let upload = asked.upload.as_ref().map(open).transpose()?;
+        request(&asked, upload)
     }
 }
 
@@ -149,13 +168,22 @@ impl Answer {
     }
 }
 
-fn request(asked: &[u8]) -> Result<Request<Body>, Problem> {
-    let asked: LocalRequest<'_> = body::parse(asked)?;
-    let (body, content_type) = match (asked.body, asked.text) {
-        (Some(_), Some(_)) => return Err(Problem::invalid("`body` and `text` cannot be combined")),
-        (Some(json), None) => (json.get().to_owned(), Some("application/json")),
-        (None, Some(text)) => (text.0.into_owned(), Some("application/jsonl")),
-        (None, None) => (String::new(), None),
+fn request(asked: &LocalRequest<'_>, upload: Option<Body>) -> Result<Request<Body>, Problem> {
+    let (body, content_type) = match (asked.body, &asked.text, upload) {
+        (Some(json), None, None) => (Body::from(json.get().to_owned()), Some("application/json")),
+        (None, Some(text), None) => {
+            let text = text.0.clone().into_owned();
+            (Body::from(text), Some("application/jsonl"))
+        }
+        (None, None, Some(upload)) => (upload, Some("application/jsonl")),
+        (None, None, None) => (Body::empty(), None),
+        (Some(_), Some(_), _) => {
+            return Err(Problem::invalid("`body` and `text` cannot be combined"));
+        }
+        (Some(_), ..) | (_, Some(_), _) => {
+            let detail = "`upload` cannot be combined with `body` or `text`";
+            return Err(Problem::invalid(detail));
+        }
     };
     let mut request = Request::builder()
         .method(asked.method.0.as_ref())
@@ -169,6 +197,6 @@ fn request(asked: &[u8]) -> Result<Request<Body>, Problem> {
     {
         request = request.header(header::CONTENT_TYPE, content_type);
     }
-    let request = request.body(Body::from(body));
+    let request = request.body(body);
     request.map_err(|error| Problem::invalid(format!("invalid request: {error}")))
 }

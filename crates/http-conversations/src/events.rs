@@ -42,6 +42,10 @@ impl EventEncoder for EventJson {
                 push(out, if is_archived { b"true" } else { b"false" });
                 push(out, b",\"metadata\":");
                 push_metadata(out, &state.metadata);
+                if let Some(cleared) = state.cleared {
+                    push(out, b",\"cleared_seq\":");
+                    push_number(out, cleared.through_seq);
+                }
             }
             EventContent::Erased => {}
         }

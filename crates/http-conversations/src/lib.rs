@@ -7,8 +7,10 @@
 //! | `GET /inbox/{who}` | a participant's conversations and unread counts; or events |
 //! | `POST /conversations/{id}/messages` | append messages |
 //! | `GET /conversations/{id}/messages` | a page; or existing and new messages as events |
+//! | `GET /conversations/{id}/messages/{message}` | one message by its id |
 //! | `POST /conversations/{id}/messages/{message}/stream`, `…/stop` | stream an answer; stop it |
 //! | `GET PUT PATCH DELETE /conversations/{id}` | show, create, change or erase a conversation |
+//! | `POST /conversations/{id}/clear` | erase all messages; the name and the numbering stay |
 //! | `POST /conversations/{id}/fork` | copy a conversation |
 //! | `GET /conversations/{id}/context` | the messages to send to a model |
 //! | `GET PUT DELETE /conversations/{id}/summary` | the summary of older messages |
@@ -67,7 +69,9 @@ fn of_namespace() -> OpenApiRouter<Shared> {
         .routes(routes!(agents::retry))
         .routes(routes!(agents::discard))
         .routes(routes!(state::get, state::put, state::patch, state::delete))
+        .routes(routes!(state::clear))
         .routes(routes!(append::append, read::read))
+        .routes(routes!(read::read_message))
         .routes(routes!(context::context))
         .routes(routes!(
             summary::get_summary,

@@ -5,12 +5,13 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
 use conversation_service::{Page, PageRead, Side};
 use http_api::{Problem, Shared, off_thread, query};
+use model::ErrorCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::append::json_bytes;
+use super::append::{answered, json_bytes};
 use super::outgoing::{MessageDocument, push, push_message, push_number};
-use super::place::{Conversation, of};
+use super::place::{Behind, Conversation, of};
 use super::tail;
 
 /// Default number of messages of a page.
@@ -123,6 +124,51 @@ pub(super) async fn read(
     off_thread(move || {
         let read = of(&shared)?.read(&name, page)?;
         render(&read).map(json_bytes)
+    })
+    .await
+}
+
+/// Read one message by its id.
+///
+/// A message that was just appended is returned once it is on disk. A message that is being streamed
+/// is not found until its answer has ended.
+#[utoipa::path(
+    get, path = "/conversations/{id}/messages/{message}", tag = "messages",
+    operation_id = "read_message",
+    params(
+        ("id" = String, Path, description = "Id of the conversation"),
+        ("message" = String, Path, description = "Id of the message"),
+    ),
+    responses(
+        (status = 200, description = "The message", body = MessageDocument),
+        (status = 404, description = "There is no such conversation, or it has no such message", body = http_api::ProblemDocument),
+        (status = 410, description = "The conversation was erased", body = http_api::ProblemDocument),
+    )
+)]
+pub(super) async fn read_message(
+    State(shared): State<Shared>,
+    Conversation(name): Conversation,
+    Behind(id): Behind,
+) -> Result<Response, Problem> {
+    let pending = {
+        let (shared, name) = (shared.clone(), name.clone());
+        off_thread(move || Ok(of(&shared)?.seq_of(&name, &id)?)).await?
+    };
+    let seq = answered(pending).await?;
+    off_thread(move || {
+        let page = Page {
+            side: Side::After(seq - 1),
+            limit: 1,
+            bytes: BYTES_MAX,
+        };
+        let read = of(&shared)?.read(&name, page)?;
+        let message = read.messages().next().ok_or_else(|| {
+            let detail = format!("message {seq} is on disk and cannot be read");
+            Problem::of(ErrorCode::Internal, detail)
+        })??;
+        let mut out = Vec::new();
+        push_message(&mut out, message.seq, message.at_ms, &message.view);
+        Ok(json_bytes(out))
     })
     .await
 }

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::append::{answered, etag, json_bytes};
 use super::incoming::metadata;
 use super::outgoing::{push, push_json, push_member, push_metadata, push_number, push_text};
-use super::place::{Conversation, expected_version, of};
+use super::place::{Conversation, expected, expected_version, of};
 use super::policy::{PolicyDocument, push_policy};
 
 /// Largest request body, in bytes: metadata and the other settings.
@@ -135,6 +135,8 @@ pub(crate) struct ConversationDocument {
     /// Summary that replaces older messages in a window.
     #[schema(value_type = Option<Object>)]
     summary: (),
+    /// Sequence number of the last message that a clear erased; absent if there was no clear.
+    cleared_seq: Option<u64>,
     /// Read position of each participant.
     #[schema(value_type = Object)]
     cursors: (),
@@ -235,6 +237,40 @@ pub(super) async fn delete(
     client.check(&name)?;
     answered(of(&shared)?.delete(&name)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Erase all messages and the summary of a conversation.
+///
+/// Settings, metadata and read marks stay, and the next message gets the next sequence number. The
+/// ids of the erased messages are forgotten. An answer that is being streamed becomes a message
+/// after the clear.
+#[utoipa::path(
+    post, path = "/conversations/{id}/clear", tag = "conversations", operation_id = "clear",
+    params(
+        ("id" = String, Path, description = "Id of the conversation"),
+        ("If-Match" = Option<String>, Header,
+            description = "Required sequence number of the newest message, as in `\"41\"`"),
+    ),
+    responses(
+        (status = 200, description = "The conversation after the clear", body = ConversationDocument),
+        (status = 400, description = "The request is invalid", body = http_api::ProblemDocument),
+        (status = 403, description = "The token may not use the conversation's name", body = http_api::ProblemDocument),
+        (status = 404, description = "There is no such conversation", body = http_api::ProblemDocument),
+        (status = 409, description = "The conversation is archived", body = http_api::ProblemDocument),
+        (status = 410, description = "The conversation was erased", body = http_api::ProblemDocument),
+        (status = 412, description = "The newest message has another sequence number: `head_seq`", body = http_api::ProblemDocument),
+    )
+)]
+pub(super) async fn clear(
+    State(shared): State<Shared>,
+    Conversation(name): Conversation,
+    client: Client,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    client.check(&name)?;
+    let expect = expected(&headers, None)?;
+    let cleared = answered(of(&shared)?.clear(&name, expect)?).await?;
+    Ok(shown(StatusCode::OK, &cleared.view))
 }
 
 /// The effect of given metadata on stored metadata.
@@ -407,6 +443,10 @@ pub(super) fn push_view(out: &mut Vec<u8>, view: &View) {
     if let Some(summary) = &state.summary {
         push_member(out, "summary");
         super::summary::push_summary(out, summary);
+    }
+    if let Some(cleared) = state.cleared {
+        push_member(out, "cleared_seq");
+        push_number(out, cleared.through_seq);
     }
     push_member(out, "cursors");
     push(out, b"{");

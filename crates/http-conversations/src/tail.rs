@@ -67,6 +67,11 @@ fn push_item(out: &mut Vec<u8>, position: &Position, item: &Item) -> Result<(), 
             push_number(out, *head_seq);
             push(out, b"}");
         }
+        Item::Cleared { through_seq } => {
+            push(out, b"\nevent: cleared\ndata: {\"cleared_seq\":");
+            push_number(out, *through_seq);
+            push(out, b"}");
+        }
         Item::Delta {
             draft,
             id,

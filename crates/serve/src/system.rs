@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use client::{
-    Attachment, Client, Connecting, Fault, ItemSender, Request, Server, SubscribeOptions,
+    Attachment, Bytes, Client, Connecting, Fault, ItemSender, Request, Server, SubscribeOptions,
 };
 use console::{Exit, Failure};
 use door::Gate;
@@ -132,10 +132,22 @@ async fn off_thread(list: impl FnOnce() -> String + Send + 'static) -> Result<St
 }
 
 /// A server that passes requests to the HTTP routes. The head of the answer is the first item, the
-/// pieces of its body are the following ones.
+/// pieces of its body are the following ones. The method `upload` adds a piece to the body of a
+/// request that is being executed.
 fn http_server(node: &Node, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Server {
     let local = Local::new(node.clone(), gate, connections, &METRICS);
-    Server::new().handle_stream("request", move |request: Request, items: ItemSender| {
+    let uploads = local.clone();
+    let server = Server::new().handle("upload", move |request: Request| {
+        let local = uploads.clone();
+        async move {
+            let source = request.context().source();
+            match local.upload(source, &request.body).await {
+                Ok(()) => Ok(Bytes::new()),
+                Err(problem) => Err(Fault::with_code(problem.code, problem.detail)),
+            }
+        }
+    });
+    server.handle_stream("request", move |request: Request, items: ItemSender| {
         let local = local.clone();
         async move {
             let source = request.context().source();

@@ -199,7 +199,7 @@ impl Source for Journaled<'_> {
         Ok(Some(ConversationFacts {
             namespace: namespace_of(&name).to_owned(),
             base: state.base,
-            created_ms: state.created_ms,
+            created_ms: state.active_ms(),
             ttl_ms: state.settings.ttl_ms,
             is_archived: state.lifecycle == Lifecycle::Archived,
             agent: state.settings.agent,

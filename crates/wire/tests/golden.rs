@@ -713,3 +713,38 @@ fn every_prefix_of_every_example_is_decoded_without_a_panic() {
         }
     }
 }
+
+#[test]
+fn requests_with_an_upload() {
+    let bodies: [(&str, Flags, u16, &[u8]); 3] = [
+        (
+            "REQUEST with an upload",
+            Flags::STREAM,
+            1,
+            br#"{"method":"POST","path":"/v1/conversations/c-1/messages/a-1/stream","upload":"u-1"}"#,
+        ),
+        (
+            "UPLOAD",
+            Flags::NONE,
+            2,
+            br#"{"upload":"u-1","text":"{\"type\":\"text-start\",\"id\":\"t\"}\n"}"#,
+        ),
+        (
+            "UPLOAD at the end",
+            Flags::NONE,
+            2,
+            br#"{"upload":"u-1","text":"{\"type\":\"finish\"}\n","end":true}"#,
+        ),
+    ];
+    for (name, flags, route, body) in bodies {
+        let request = Payload {
+            deadline_ms: None,
+            metadata: &[],
+            body,
+        };
+        let payload = check(name, |out| {
+            request.encode(Kind::REQUEST, flags, route, CALL, out)
+        });
+        assert_eq!(payload, body);
+    }
+}

@@ -24,7 +24,7 @@ impl Conversations {
     pub(crate) fn readable_span(&self, place: MessageLocation) -> (u64, u64) {
         let (start, head) = self.span(place);
         match &self.rooms.archive {
-            Some(_) => (1, head),
+            Some(_) => (place.cleared + 1, head),
             None => (start, head),
         }
     }

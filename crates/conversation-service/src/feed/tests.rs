@@ -343,3 +343,20 @@ fn feed_waiter_is_woken_when_a_message_is_durable() {
     assert!(count.0.load(Ordering::Relaxed) > 0);
     drop(waiting);
 }
+
+#[test]
+fn cleared_messages_are_not_read_from_the_archive() {
+    let mut fed = FeedFixture::new();
+    fed.appended("a/n/x", 6);
+    fed.feed(LIMIT);
+    drop(fed.conversations().clear(&named("a/n/x"), None).unwrap());
+    fed.line.step();
+    // The archive still has the messages until it is told.
+    assert_eq!(fed.read("a/n/x", Side::After(0), 100), Ok(Vec::new()));
+    assert_eq!(fed.read("a/n/x", Side::Last, 100), Ok(Vec::new()));
+    fed.appended("a/n/x", 1);
+    assert_eq!(fed.read("a/n/x", Side::After(0), 100), Ok(vec![7]));
+    assert_eq!(fed.read("a/n/x", Side::Last, 100), Ok(vec![7]));
+    let batch = fed.feed(LIMIT);
+    assert_eq!(batch, ["a/n/x version 1", "a/n/x 7"]);
+}

@@ -199,3 +199,132 @@ fn erasing_or_trimming_frees_disk_while_others_write() {
         assert_eq!(read.len(), 60);
     }
 }
+
+impl Fixture {
+    fn clear(
+        &mut self,
+        name: &str,
+        expect: Option<u64>,
+    ) -> Result<ChangeResult, ConversationError> {
+        let mut cleared = self.conversations().clear(&named(name), expect)?;
+        self.line.step();
+        done(&mut cleared).unwrap()
+    }
+}
+
+#[test]
+fn cleared_messages_summary_and_chunks_leave_the_disk() {
+    let mut fixture = fixture();
+    fixture.appended("a/b/cleared", &["hello"]);
+    let other = fixture.name_in_same_shard("a/b/cleared");
+    fixture.store_secret("a/b/cleared");
+    // Metadata stays, so it must not contain the secret.
+    let put = Change::Put {
+        metadata: Some(b"{}".to_vec()),
+        settings: None,
+        is_archived: None,
+    };
+    drop(
+        fixture
+            .conversations()
+            .change(&named("a/b/cleared"), None, &put),
+    );
+    let summary = conversations::Summary {
+        through_seq: 3,
+        tokens: 1,
+        is_estimated: false,
+        message: SECRET.into(),
+    };
+    let change = Change::Summarize(Some(summary));
+    drop(
+        fixture
+            .conversations()
+            .change(&named("a/b/cleared"), None, &change),
+    );
+    fixture.line.step();
+    assert_ne!(fixture.files_with(SECRET), Vec::<String>::new());
+    fixture.clear("a/b/cleared", None).unwrap();
+    fixture.pass_erase_within(&other);
+    assert_eq!(fixture.files_with(SECRET), Vec::<String>::new());
+    let appended = fixture.appended("a/b/cleared", &["after"]);
+    assert_eq!(appended.first_seq, 23);
+    let mut fixture = fixture.crash();
+    let after = vec![(23, "after".to_owned())];
+    assert_eq!(
+        fixture.read("a/b/cleared", Side::After(0), 10),
+        Ok(after.clone())
+    );
+    assert_eq!(fixture.read("a/b/cleared", Side::Last, 10), Ok(after));
+    assert_eq!(fixture.appended("a/b/cleared", &["next"]).first_seq, 24);
+}
+
+#[test]
+fn watchers_are_told_of_a_clear_once_it_is_durable() {
+    let mut fixture = fixture();
+    let name = named("a/b/c");
+    fixture.appended("a/b/c", &["one", "two"]);
+    let mut ahead = fixture.conversations().watch(&name, 0).unwrap();
+    assert_eq!(shown(&mut ahead), ["1 one", "2 two", "head 2"]);
+    let mut behind = fixture.conversations().watch(&name, 1).unwrap();
+    drop(fixture.conversations().clear(&name, Some(2)).unwrap());
+    assert_eq!(shown(&mut ahead), Vec::<String>::new(), "it is not durable");
+    fixture.line.step();
+    assert_eq!(shown(&mut ahead), ["cleared 2"]);
+    assert_eq!(shown(&mut behind), ["cleared 2", "head 2"]);
+    fixture.appended("a/b/c", &["one"]);
+    assert_eq!(shown(&mut ahead), ["3 one"]);
+    assert_eq!(shown(&mut behind), ["3 one"]);
+    let mut later = fixture.conversations().watch(&name, 0).unwrap();
+    assert_eq!(shown(&mut later), ["cleared 2", "3 one", "head 3"]);
+    let mut knows = fixture.conversations().watch(&name, 2).unwrap();
+    assert_eq!(shown(&mut knows), ["3 one", "head 3"]);
+}
+
+#[test]
+fn only_the_writer_that_knows_the_head_clears_and_a_draft_survives() {
+    let mut fixture = fixture();
+    fixture.appended("a/b/c", &["one", "two"]);
+    let mut writer = fixture.open_in("a/b/c", "answer", "");
+    push(&mut writer, &["before"]);
+    let refused = fixture.clear("a/b/c", Some(1)).unwrap_err();
+    assert_eq!(
+        (refused.code(), refused.details().head_seq),
+        (ErrorCode::Conflict, Some(2))
+    );
+    fixture.clear("a/b/c", Some(2)).unwrap();
+    push(&mut writer, &["after"]);
+    fixture.world.pass_ms(1_000);
+    fixture.line.step();
+    std::mem::forget(writer);
+    let mut fixture = fixture.crash();
+    fixture.line.step();
+    let read = fixture.read("a/b/c", Side::After(0), 10);
+    assert_eq!(read, Ok(vec![(3, "before+after".to_owned())]));
+}
+
+#[test]
+fn crash_during_a_clear_leaves_all_messages_or_none() {
+    let mut outcomes = [0, 0];
+    for seed in 0..40 {
+        let mut fixture = fixture();
+        fixture.starts = seed;
+        fixture.appended("a/b/c", &["one", "two"]);
+        drop(
+            fixture
+                .conversations()
+                .clear(&named("a/b/c"), None)
+                .unwrap(),
+        );
+        let mut fixture = fixture.crash();
+        let read = fixture.read("a/b/c", Side::After(0), 10).unwrap();
+        let is_cleared = read.is_empty();
+        outcomes[usize::from(is_cleared)] += 1;
+        assert_eq!(read.len(), if is_cleared { 0 } else { 2 });
+        let appended = fixture.appended("a/b/c", &["one"]);
+        assert_eq!(appended.first_seq, if is_cleared { 3 } else { 1 });
+        fixture.clear("a/b/c", None).unwrap();
+        let fixture = fixture.crash();
+        assert_eq!(fixture.read("a/b/c", Side::After(0), 10), Ok(Vec::new()));
+    }
+    assert!(outcomes[0] > 0, "{outcomes:?}");
+}

@@ -296,3 +296,33 @@ fn disk_failure_makes_appends_unconfirmed_and_ends_watches() {
     assert_eq!(refused.code(), ErrorCode::Unavailable);
     assert_eq!(shown(&mut watch), ["unavailable"]);
 }
+
+#[test]
+fn message_is_found_by_its_id_once_durable() {
+    let mut fixture = Fixture::new();
+    let find = |fixture: &Fixture, id: &str| fixture.conversations().seq_of(&named("a/b/c"), id);
+    assert_eq!(
+        find(&fixture, "one").unwrap_err().code(),
+        ErrorCode::NotFound
+    );
+    drop(fixture.append("a/b/c", None, &["one", "two"]).unwrap());
+    let mut found = find(&fixture, "two").unwrap();
+    assert_eq!(done(&mut found), None);
+    fixture.line.step();
+    assert_eq!(done(&mut found).unwrap(), Ok(2));
+    let missing = ConversationError::NoMessage {
+        id: "three".to_owned(),
+    };
+    let mut absent = find(&fixture, "three").unwrap();
+    assert_eq!(done(&mut absent).unwrap(), Err(missing));
+    // After a restart the ids of older messages are read from the disk.
+    let ids: Vec<_> = (0..600).map(|it| format!("m{it}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    for ids in ids.chunks(200) {
+        fixture.appended("a/b/c", ids);
+    }
+    let fixture = fixture.crash();
+    for (id, seq) in [("one", 1), ("m0", 3), ("m599", 602)] {
+        assert_eq!(done(&mut find(&fixture, id).unwrap()).unwrap(), Ok(seq));
+    }
+}

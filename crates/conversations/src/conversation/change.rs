@@ -4,7 +4,7 @@ use super::Conversation;
 use crate::decision::Refusal;
 use crate::limits::{Limits, is_who};
 use crate::record::StateChange;
-use crate::state::{Change, Lifecycle, Settings, State};
+use crate::state::{Change, Cleared, Lifecycle, Settings, State};
 
 /// Number of changes after which a snapshot is written.
 const CHANGES_MAX: u32 = 64;
@@ -60,7 +60,11 @@ pub(super) fn decide(
         return move_cursor(conversation, who, *seq, limits);
     }
     let mut next = state.clone();
-    change_all(conversation, &mut next, change, limits)?;
+    if let Change::Clear { expect } = change {
+        clear(conversation, &mut next, *expect, now_ms)?;
+    } else {
+        change_all(conversation, &mut next, change, limits)?;
+    }
     if next == *state && conversation.exists() {
         return Ok(Update::Nothing);
     }
@@ -69,6 +73,32 @@ pub(super) fn decide(
         next.created_ms = now_ms;
     }
     Ok(snapshot(next))
+}
+
+fn clear(
+    conversation: &Conversation,
+    next: &mut State,
+    expect: Option<u64>,
+    now_ms: u64,
+) -> Result<(), Refusal> {
+    let head = conversation.head;
+    match next.lifecycle {
+        Lifecycle::Open => {}
+        Lifecycle::Archived => return Err(Refusal::Archived),
+        Lifecycle::Copying => return Err(Refusal::Copying),
+        Lifecycle::Erased => return Err(Refusal::Gone),
+    }
+    if let Some(expected) = expect.filter(|it| *it != head) {
+        return Err(Refusal::SeqMismatch { head, expected });
+    }
+    if head > next.cleared_seq() || next.summary.is_some() {
+        next.summary = None;
+        next.cleared = Some(Cleared {
+            through_seq: head,
+            at_ms: now_ms,
+        });
+    }
+    Ok(())
 }
 
 fn move_cursor(
@@ -118,6 +148,7 @@ fn change_all(
     }
     match change {
         Change::Cursor { .. } => unreachable!("a cursor moves on its own"),
+        Change::Clear { .. } => unreachable!("a clear is decided on its own"),
         Change::Put {
             metadata,
             settings,
@@ -222,8 +253,14 @@ pub(super) fn apply(conversation: &mut Conversation, update: Update) {
             conversation.changes += 1;
         }
         Update::Snapshot { state, .. } => {
+            let is_cleared = state.cleared != conversation.state.cleared;
             conversation.state = *state;
             conversation.changes = 0;
+            if is_cleared && conversation.state.cleared.is_some() {
+                // The same as after a restart, when there is no newest message to read them from.
+                (conversation.tokens, conversation.instruction) = (0, 0);
+                conversation.trimmed(conversation.head + 1);
+            }
             if conversation.state.lifecycle == Lifecycle::Erased {
                 conversation.trimmed(conversation.head + 1);
             }

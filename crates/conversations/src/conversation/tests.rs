@@ -646,3 +646,55 @@ fn participant_names_and_cursor_count_are_limited() {
         assert_eq!(decide(vec![wrong.to_owned()]), Err(Refusal::Who));
     }
 }
+
+#[test]
+fn clear_erases_messages_and_summary_and_continues_numbering() {
+    let mut world = World::new();
+    let clear = |expect| Change::Clear { expect };
+    assert_eq!(world.change(None, &clear(None)), Err(Refusal::Missing));
+    let both = [message(Some("a"), "x"), message(Some("b"), "x")];
+    world.append(None, &both).unwrap();
+    let summary = Summary {
+        through_seq: 1,
+        tokens: 1,
+        is_estimated: false,
+        message: b"s".to_vec(),
+    };
+    world
+        .change(None, &Change::Summarize(Some(summary)))
+        .unwrap();
+    let cursor = Change::Cursor {
+        who: "al".to_owned(),
+        seq: 2,
+    };
+    world.change(None, &cursor).unwrap();
+    let mismatch = Refusal::SeqMismatch {
+        head: 2,
+        expected: 1,
+    };
+    assert_eq!(world.change(None, &clear(Some(1))), Err(mismatch));
+    assert_eq!(world.change(None, &clear(Some(2))), Ok("snapshot"));
+    for _ in 0..2 {
+        let (conversation, state) = (&world.conversation, world.conversation.state());
+        assert_eq!((conversation.start(), conversation.head()), (3, 2));
+        assert_eq!((conversation.tokens(), state.cleared_seq()), (0, 2));
+        assert_eq!((state.active_ms(), &state.summary), (7, &None));
+        assert_eq!(state.cursors.get("al"), Some(2));
+        world.restart();
+    }
+    // A repeated clear changes nothing, and the ids of the cleared messages are free again.
+    assert_eq!(world.change(None, &clear(None)), Ok("nothing"));
+    let plan = world.append(Some(2), &both[..1]).unwrap();
+    assert_eq!(plan.places, [MessageSeq::New(3)]);
+    world
+        .change(
+            None,
+            &Change::Put {
+                metadata: None,
+                settings: None,
+                is_archived: Some(true),
+            },
+        )
+        .unwrap();
+    assert_eq!(world.change(None, &clear(None)), Err(Refusal::Archived));
+}

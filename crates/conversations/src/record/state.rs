@@ -1,22 +1,24 @@
 //! Records of a conversation's state.
 //!
 //! ```text
-//! SNAPSHOT  lifecycle u8 | flags u8 (1 has an origin, 2 has a summary) | base u64 | version u64
+//! SNAPSHOT  lifecycle u8 | flags u8 (1 has an origin, 2 has a summary, 4 was cleared) | base u64 | version u64
 //!           | created_ms u64 | metadata u32 + bytes
 //!           | ttl_ms u64 | keep_last u64 | keep_bytes u64 | agent text16
 //!           | participants u16 × text16 | policy, see `policy`
 //!           | origin: conversation text16 | seq u64
 //!           | summary: through u64 | tokens u32 | flags u8 (bit 0: estimated) | message u32 + bytes
+//!           | cleared: through u64 | at_ms u64
 //!           | cursors u32 × (who text16 | seq u64)
 //! ```
 
 use super::Malformed;
 use super::bytes::{FieldReader, Put};
 use super::policy;
-use crate::state::{Cursors, Lifecycle, Origin, Settings, State, Summary};
+use crate::state::{Cleared, Cursors, Lifecycle, Origin, Settings, State, Summary};
 
 const HAS_ORIGIN: u8 = 1;
 const HAS_SUMMARY: u8 = 2;
+const WAS_CLEARED: u8 = 4;
 const ESTIMATED: u8 = 1;
 const CURSOR: u8 = 1;
 
@@ -64,7 +66,11 @@ impl State {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let has = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
         out.push(self.lifecycle as u8);
-        out.push(has(self.origin.is_some(), HAS_ORIGIN) | has(self.summary.is_some(), HAS_SUMMARY));
+        out.push(
+            has(self.origin.is_some(), HAS_ORIGIN)
+                | has(self.summary.is_some(), HAS_SUMMARY)
+                | has(self.cleared.is_some(), WAS_CLEARED),
+        );
         for number in [self.base, self.version, self.created_ms] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -91,6 +97,10 @@ impl State {
             out.push(has(summary.is_estimated, ESTIMATED));
             out.bytes32(&summary.message);
         }
+        if let Some(Cleared { through_seq, at_ms }) = self.cleared {
+            out.extend_from_slice(&through_seq.to_le_bytes());
+            out.extend_from_slice(&at_ms.to_le_bytes());
+        }
         let count = u32::try_from(self.cursors.0.len()).expect("few cursors were let in");
         out.extend_from_slice(&count.to_le_bytes());
         for (who, seq) in self.cursors.iter() {
@@ -105,7 +115,7 @@ impl State {
         let lifecycle = rest.u8()?;
         let lifecycle = Lifecycle::from_u8(lifecycle).ok_or(rest.malformed())?;
         let flags = rest.u8()?;
-        if flags & !(HAS_ORIGIN | HAS_SUMMARY) != 0 {
+        if flags & !(HAS_ORIGIN | HAS_SUMMARY | WAS_CLEARED) != 0 {
             return Err(rest.malformed());
         }
         let state = Self {
@@ -132,6 +142,13 @@ impl State {
             summary: match flags & HAS_SUMMARY {
                 0 => None,
                 _ => Some(summary(&mut rest)?),
+            },
+            cleared: match flags & WAS_CLEARED {
+                0 => None,
+                _ => Some(Cleared {
+                    through_seq: rest.u64()?,
+                    at_ms: rest.u64()?,
+                }),
             },
             cursors: cursors(&mut rest)?,
         };

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::context::{Kinds, Policy, Strategy as Taken};
 use crate::delivery::{Change, DeadLetter, OnBusy, Options};
-use crate::state::{Cursors, Lifecycle, Origin, Settings, State, Summary};
+use crate::state::{Cleared, Cursors, Lifecycle, Origin, Settings, State, Summary};
 use crate::{NewMessage, PartFact, PartKind, Status, Stub};
 
 mod golden;
@@ -38,6 +38,7 @@ fn state() -> impl Strategy<Value = State> {
         Just(Lifecycle::Erased),
     ];
     let origin = prop::option::of((".{0,20}", any::<u64>()));
+    let cleared = prop::option::of((any::<u64>(), any::<u64>()));
     let summary = prop::option::of((any::<u64>(), any::<u32>(), any::<bool>(), bytes()));
     let cursors = prop::collection::btree_map(".{0,20}", any::<u64>(), 0..10);
     let taken = prop_oneof![
@@ -48,9 +49,9 @@ fn state() -> impl Strategy<Value = State> {
     ];
     let policy = (taken, any::<[u32; 3]>(), 0..512u16, any::<u16>());
     let settings = (".{0,30}", policy, bytes());
-    let rest = (origin, summary, cursors, settings);
+    let rest = (origin, (summary, cleared), cursors, settings);
     (numbers, lifecycle, rest).prop_map(|((base, version, created_ms, ttl_ms), lifecycle, rest)| {
-        let (origin, summary, cursors, (agent, policy, metadata)) = rest;
+        let (origin, (summary, cleared), cursors, (agent, policy, metadata)) = rest;
         let (strategy, [budget, reserve, keep_tool_turns], kinds, step_permille) = policy;
         let mut marks = Cursors::default();
         for (who, seq) in cursors {
@@ -85,6 +86,7 @@ fn state() -> impl Strategy<Value = State> {
                 is_estimated,
                 message,
             }),
+            cleared: cleared.map(|(through_seq, at_ms)| Cleared { through_seq, at_ms }),
             cursors: marks,
         }
     })

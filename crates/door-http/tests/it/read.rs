@@ -84,3 +84,24 @@ async fn missing_conversations_and_invalid_read_queries_are_refused() {
         assert!(detail.contains(expected), "{query}: {detail}");
     }
 }
+
+#[tokio::test]
+async fn one_message_is_read_by_its_id() {
+    let door = Door::open().await;
+    let path = format!("{PATH}/m-2");
+    door.get(&path).await.problem(404, "not_found");
+    let body = json!({"messages": [
+        {"id": "m-1", "role": "user", "content": "one"},
+        {"id": "m-2", "role": "user", "content": "two"},
+    ]});
+    assert_eq!(door.ask("POST", PATH, &body).await.status, 201);
+    let message = door.get(&path).await;
+    assert_eq!(message.status, 200, "{}", message.text());
+    let page = door.get(&format!("{PATH}?after=1")).await.json();
+    assert_eq!(message.json(), page["messages"][0]);
+    let detail = door
+        .get(&format!("{PATH}/m-3"))
+        .await
+        .problem(404, "not_found");
+    assert_eq!(detail, "the conversation has no message `m-3`");
+}

@@ -283,3 +283,58 @@ async fn invalid_settings_are_refused_with_the_path_of_the_field() {
         .problem(413, "too_large");
     door.get(PATH).await.problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn cleared_conversation_keeps_its_name_and_its_numbering() {
+    let door = Door::open().await;
+    for text in ["1", "2", "3"] {
+        door.append_text("c-1", text).await;
+    }
+    let mut events = door.follow("c-1", "3").await;
+    assert_eq!(events.next().await.data, r#"{"head_seq":3}"#);
+    let path = format!("{PATH}/clear");
+    let headers = [("if-match", "\"2\"")];
+    let refused = door.ask_with("POST", &path, &headers, b"").await;
+    assert_eq!(refused.json()["head_seq"], 3);
+    refused.problem(412, "conflict");
+    let headers = [("if-match", "\"3\"")];
+    let cleared = door.ask_with("POST", &path, &headers, b"").await;
+    assert_eq!(cleared.status, 200, "{}", cleared.text());
+    let shown = cleared.json();
+    assert_eq!(
+        (
+            &shown["head_seq"],
+            &shown["start_seq"],
+            &shown["cleared_seq"]
+        ),
+        (&json!(3), &json!(4), &json!(3))
+    );
+    let told = events.next().await;
+    assert_eq!(
+        (&*told.kind, &*told.data),
+        ("cleared", r#"{"cleared_seq":3}"#)
+    );
+    let window = door.get(&format!("{PATH}/context?budget=1000")).await;
+    assert_eq!(window.json()["messages"], json!([]), "{}", window.text());
+    let listed = door.get("/v1/conversations").await.json();
+    let entry = &listed["conversations"][0];
+    assert_eq!(
+        (&entry["head_seq"], &entry["start_seq"]),
+        (&json!(3), &json!(4)),
+        "{listed}"
+    );
+    let cursor = format!("{PATH}/cursors/bob");
+    door.ask("PUT", &cursor, &json!({"seq": 1})).await;
+    let inbox = door.get("/v1/inbox/bob").await.json();
+    assert_eq!(inbox["lines"][0]["unread"], 0, "{inbox}");
+    door.ask("POST", &format!("{PATH}/fork"), &json!({"id": "c-2"}))
+        .await
+        .problem(410, "trimmed");
+    assert_eq!(door.append_text("c-1", "4").await, 4);
+    let page = door.get(&format!("{PATH}/messages?after=0")).await.json();
+    assert_eq!(page["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(page["messages"][0]["seq"], 4);
+    door.ask_with("POST", "/v1/conversations/none/clear", &[], b"")
+        .await
+        .problem(404, "not_found");
+}

@@ -94,6 +94,10 @@ fn push_item(
             begin(out, "head", "head_seq");
             push_number(out, *head_seq);
         }
+        Item::Cleared { through_seq } => {
+            begin(out, "cleared", "cleared_seq");
+            push_number(out, *through_seq);
+        }
         Item::Delta {
             draft,
             id,

@@ -88,6 +88,13 @@ impl PartitionWriter<'_> {
             }
         }
         self.messages(&messages(&batch.rows), &mut written).await?;
+        for row in &batch.rows {
+            if let EventContent::State(state) = &row.happened
+                && let Some(cleared) = state.cleared
+            {
+                self.clear(row.conversation, cleared.through_seq).await?;
+            }
+        }
         self.move_mark(batch.next, proof).await?;
         self.session.run("COMMIT").await?;
         Ok(written)
@@ -134,6 +141,22 @@ impl PartitionWriter<'_> {
             let conversation = conversation as i64;
             let values: Values<'_> = &[&journal, &conversation, &DELETED_MAX];
             while self.session.execute(&sql, values).await? > 0 {}
+        }
+        Ok(())
+    }
+
+    /// Deletes the messages that a clear erased. It follows the insertion of the batch's messages:
+    /// some of them may have been read before the clear.
+    async fn clear(&self, conversation: u64, through_seq: u64) -> Result<(), Failure> {
+        let (journal, _) = self.numbers();
+        for table in ["messages", "refused"] {
+            let sql = format!(
+                "DELETE FROM telpher.{table}
+                 WHERE journal = $1 AND conversation = $2 AND seq BETWEEN 1 AND $3"
+            );
+            let (conversation, through_seq) = (conversation as i64, through_seq as i64);
+            let values: Values<'_> = &[&journal, &conversation, &through_seq];
+            self.session.execute(&sql, values).await?;
         }
         Ok(())
     }

@@ -180,3 +180,17 @@ fn an_erase_reaches_the_archive_after_an_outage() {
     assert_eq!(postgres.sql(erased), "acme/chat/a|erased|t|t");
     assert_eq!(node.archive().erased, 1);
 }
+
+#[test]
+fn a_clear_deletes_the_messages_in_the_archive() {
+    let postgres = Postgres::started();
+    let home = Home::new();
+    let node = Node::archived(&home, &postgres);
+    node.append_many("acme/chat/a", 50);
+    node.settle(&postgres);
+    node.clear("acme/chat/a");
+    node.append_many("acme/chat/a", 1);
+    node.settle(&postgres);
+    let rows = "SELECT min(seq), max(seq), count(*) FROM telpher.messages";
+    assert_eq!(postgres.sql(rows), "51|51|1");
+}

@@ -149,6 +149,11 @@ impl Node {
         wait(conversations.delete(&named(name)).unwrap()).unwrap();
     }
 
+    pub(crate) fn clear(&self, name: &str) {
+        let conversations = self.handle.conversations().unwrap();
+        wait(conversations.clear(&named(name), None).unwrap()).unwrap();
+    }
+
     /// Reads a page: sequence number and parts of each message.
     pub(crate) fn read(
         &self,

@@ -56,6 +56,10 @@ pub(crate) enum Command {
     Put(settings::PutArgs),
     /// Copy a conversation up to a message, under another id
     Fork(settings::ForkArgs),
+    /// Print one message, by its id
+    Message(show::MessageArgs),
+    /// Erase all messages of a conversation; its settings and its numbering stay
+    Clear(settings::ClearArgs),
     /// Erase a conversation: its bytes are removed from the disk, its id is never used again
     Delete(settings::DeleteArgs),
     /// List the conversations of a participant, with the number of unread messages
@@ -73,6 +77,8 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
         Command::Import(args) => transfer::run_import(&args, environment),
         Command::Put(args) => settings::run(&args, environment),
         Command::Fork(args) => settings::run_fork(&args, environment),
+        Command::Message(args) => show::run_message(&args, environment),
+        Command::Clear(args) => settings::run_clear(&args, environment),
         Command::Delete(args) => settings::run_delete(&args, environment),
         Command::Inbox(args) => list::run_inbox(&args, environment),
     }

@@ -428,3 +428,31 @@ fn acked_messages_survive_kill9_without_gaps_or_duplicates() {
     assert_eq!(seqs(&shown["messages"]), [1, 2, 3, 4]);
     assert_eq!(shown["conversation"]["head_seq"], 4);
 }
+
+#[test]
+fn one_message_is_shown_and_a_conversation_is_cleared() {
+    let home = Home::new();
+    let _node = home.serve();
+    home.text(&["append", "c-1", "Hello", "--from", "alice", "--id", "m-1"]);
+    assert_eq!(
+        home.text(&["message", "c-1", "m-1"]),
+        "1 user alice: Hello\n"
+    );
+    let run = |line: &str| home.client.run(&format!("conversation {line}"));
+    run("message c-1 m-2")
+        .expect(3)
+        .shows_error("not_found", "");
+    run("clear c-1 --expect 2")
+        .expect(1)
+        .shows_error("conflict", "--expect 1");
+    let cleared = home.json(&["clear", "c-1", "--expect", "1"]);
+    assert_eq!(
+        (&cleared["head_seq"], &cleared["cleared_seq"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(
+        home.text(&["append", "c-1", "Again"]),
+        "appended as message 2\n"
+    );
+    assert!(home.text(&["show", "c-1"]).ends_with("\n2 user: Again\n"));
+}

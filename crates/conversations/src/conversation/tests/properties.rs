@@ -27,6 +27,10 @@ enum Step {
     },
     Forget,
     Restart,
+    /// All messages are erased, if the head is as expected.
+    Clear {
+        expect: Option<u64>,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -39,6 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..50u64).prop_map(|at_hand| Step::Cold { at_hand }),
         1 => Just(Step::Forget),
         1 => Just(Step::Restart),
+        1 => prop::option::of(0..2u64).prop_map(|expect| Step::Clear { expect }),
     ]
 }
 
@@ -119,6 +124,23 @@ proptest! {
                 Step::Cold { at_hand } => world.at_hand = (head + 1).saturating_sub(at_hand),
                 Step::Forget => world.conversation.forget_older_ids(),
                 Step::Restart => world.restart(),
+                Step::Clear { expect } => {
+                    let expect = expect.map(|it| head.saturating_sub(it));
+                    let result = world.change(None, &Change::Clear { expect });
+                    match expect {
+                        _ if head == 0 && world.conversation.state().version == 0 => {
+                            prop_assert_eq!(result, Err(Refusal::Missing));
+                        }
+                        Some(expected) if expected != head => {
+                            prop_assert_eq!(result, Err(Refusal::SeqMismatch { head, expected }));
+                        }
+                        _ => {
+                            prop_assert!(result.is_ok());
+                            prop_assert_eq!(world.conversation.start(), head + 1);
+                            known.clear();
+                        }
+                    }
+                }
             }
             prop_assert_eq!(world.conversation.head(), world.messages.len() as u64);
         }

@@ -133,6 +133,7 @@ fn state_and_its_changes() {
             is_estimated: true,
             message: b"s".to_vec(),
         }),
+        cleared: None,
         cursors,
     };
     let bytes = encoded(|out| state.encode(out));
@@ -146,6 +147,25 @@ fn state_and_its_changes() {
         b"\x05\0a/b/c\x05\0\0\0\0\0\0\0",
         b"\x0b\0\0\0\0\0\0\0\x0c\0\0\0\x01\x01\0\0\0s",
         b"\x01\0\0\0\x03\0bob\x07\0\0\0\0\0\0\0",
+    ];
+    assert_golden(&bytes, expected);
+    let cleared = State {
+        cleared: Some(Cleared {
+            through_seq: 41,
+            at_ms: 42,
+        }),
+        ..State::default()
+    };
+    let bytes = encoded(|out| cleared.encode(out));
+    let before = encoded(|out| State::default().encode(out));
+    let (body, cursors) = before.split_at(before.len() - 4);
+    assert_eq!((bytes[1], before[1], cursors), (4, 0, &[0; 4][..]));
+    let expected: &[&[u8]] = &[
+        &body[..1],
+        b"\x04",
+        &body[2..],
+        b"\x29\0\0\0\0\0\0\0\x2a\0\0\0\0\0\0\0",
+        cursors,
     ];
     assert_golden(&bytes, expected);
     let change = StateChange::Cursor { who: "bob", seq: 7 };

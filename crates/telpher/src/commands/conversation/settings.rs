@@ -30,6 +30,13 @@ Examples:
   telpher conversation fork support-42 support-42-b          copy the whole conversation
   telpher conversation fork support-42 support-42-b --at 7   copy its first seven messages";
 
+const CLEAR_EXAMPLES: &str = "\
+Examples:
+  telpher conversation clear support-42              erase all messages
+  telpher conversation clear support-42 --expect 41  only if message 41 is still the newest
+
+The settings, the metadata and the read marks stay, and the next message gets the next number.";
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = PUT_EXAMPLES)]
 pub(crate) struct PutArgs {
@@ -102,6 +109,20 @@ pub(crate) struct DeleteArgs {
     node: NodeArgs,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = CLEAR_EXAMPLES)]
+pub(crate) struct ClearArgs {
+    /// Name of the conversation: org/namespace/x, or x
+    conversation: String,
+
+    /// Clear only if this is the number of the newest message
+    #[arg(long, value_name = "SEQ")]
+    expect: Option<u64>,
+
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
 #[derive(Serialize)]
 struct Settings<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,6 +185,20 @@ pub(super) fn run_fork(args: &ForkArgs, environment: &Environment) -> Result<(),
             node.ask(&HttpRequest::new("POST", path).body(&fork)?).await
         };
         let answer = exchange.await;
+        let answer = answer.map_err(|error| error.report(args.node.format, Some(&name)))?;
+        print_answer(args.node.format, &answer, about)
+    })
+}
+
+pub(super) fn run_clear(args: &ClearArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = conversation_name(&args.conversation)?;
+    block_on(async {
+        let node = Node::connect(&args.node.target, environment).await?;
+        let mut request = HttpRequest::new("POST", format!("{}/clear", path_of(&name)));
+        if let Some(expect) = args.expect {
+            request = request.header("if-match", format!("\"{expect}\""));
+        }
+        let answer = node.ask(&request).await;
         let answer = answer.map_err(|error| error.report(args.node.format, Some(&name)))?;
         print_answer(args.node.format, &answer, about)
     })

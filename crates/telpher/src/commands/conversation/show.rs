@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::http::{HttpError, HttpRequest, Node, print_answer, query};
+use super::http::{HttpError, HttpRequest, Node, encode, print_answer, query};
 use super::name::{conversation_name, path_of};
 use super::render;
 use crate::commands::agents::{rows, text};
@@ -52,6 +52,18 @@ pub(crate) struct ShowArgs {
     /// Maximum number of messages
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
+
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct MessageArgs {
+    /// Name of the conversation: org/namespace/x, or x
+    conversation: String,
+
+    /// Id of the message
+    id: String,
 
     #[command(flatten)]
     node: NodeArgs,
@@ -149,6 +161,17 @@ pub(super) fn run(args: &ShowArgs, environment: &Environment) -> Result<(), Fail
     })
 }
 
+pub(super) fn run_message(args: &MessageArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = conversation_name(&args.conversation)?;
+    block_on(async {
+        let node = Node::connect(&args.node.target, environment).await?;
+        let path = format!("{}/messages/{}", path_of(&name), encode(&args.id));
+        let answer = node.ask(&HttpRequest::get(path)).await;
+        let answer = answer.map_err(|error| error.report(args.node.format, Some(&name)))?;
+        print_answer(args.node.format, &answer, render::message)
+    })
+}
+
 fn join_answers(conversation: &[u8], page: &[u8]) -> Result<Vec<u8>, Failure> {
     #[derive(serde::Deserialize)]
     struct Page<'a> {
@@ -194,6 +217,7 @@ pub(super) fn about(conversation: &Value) -> String {
         "keep_bytes",
         "context",
         "summary",
+        "cleared_seq",
         "cursors",
         "forked_from",
     ];

@@ -242,6 +242,11 @@ impl Screen {
                 let id = data["mid"].as_str().unwrap_or_default();
                 output::print_text(&format!("~ {}: stop requested\n", one_line(id)))
             }
+            "cleared" => {
+                self.end_line()?;
+                let seq = &data["cleared_seq"];
+                output::print_text(&format!("~ messages up to {seq} were cleared\n"))
+            }
             _ => Ok(()),
         }
     }

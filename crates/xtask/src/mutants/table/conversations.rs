@@ -17,7 +17,7 @@ static STORE: Subject = Subject {
     proofs: &["--package", "telpher-store", "--lib"],
 };
 
-pub(super) static MUTANTS: [Mutant; 8] = [
+pub(super) static MUTANTS: [Mutant; 9] = [
     Mutant {
         name: "conflict-of-what-is-not-durable",
         subject: &CONVERSATIONS,
@@ -68,6 +68,17 @@ pub(super) static MUTANTS: [Mutant; 8] = [
             replacement: "now_ns.saturating_sub(since_ns) > u64::MAX - CARRY_AFTER_NS",
         }],
         proof: "tests::erasure::erased_data_leaves_the_disk_while_other_drafts_are_open",
+    },
+    Mutant {
+        name: "clear-before-it-is-durable",
+        subject: &CONVERSATIONS,
+        harm: "a watcher is told of a clear that the next power failure undoes",
+        edits: &[Edit {
+            file: "watch.rs",
+            text: "            if matches!(room.ticket.map(notify), None | Some(Status::Durable)) {",
+            replacement: "            if room.ticket.map(notify).is_none_or(|_| true) {",
+        }],
+        proof: "tests::erasure::watchers_are_told_of_a_clear_once_it_is_durable",
     },
     Mutant {
         name: "mark-before-the-answer",
