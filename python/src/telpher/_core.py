@@ -8,7 +8,7 @@ is the driver's own object for a call; events return it.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from telpher import _errors as errors
@@ -88,7 +88,9 @@ class Inbound:
     """The driver's object for the running handler."""
     ahead: int = 0
     """Items that were sent and for which no credit came back."""
-    is_over: bool = field(default=False)
+    is_over: bool = False
+    until: float | None = None
+    """When the handler has to end, by the driver's clock."""
 
 
 class Connection:

@@ -26,6 +26,7 @@ __all__ = [
     "NoResponder",
     "NotFound",
     "ProtocolError",
+    "QuotaDenied",
     "Replaced",
     "Retry",
     "TelpherError",
@@ -313,6 +314,25 @@ class UsageError(InvalidArgument, RuntimeError):
     """The client was used where it cannot work: after a fork, in another event loop, or closed."""
 
     hint = "connect again where the client is used"
+
+
+class QuotaDenied(Throttled):
+    """A take that a limit denied; nothing was taken.
+
+    `limit`, `unit`, `have` and `need` say which one and why. `retry_after` is when it would pass;
+    None if waiting does not help (`is_exhausted`: a budget is spent).
+    """
+
+    limit: str = ""
+    unit: str = ""
+    have: int = 0
+    need: int = 0
+    is_exhausted: bool = False
+
+    @property
+    def retry(self) -> Retry:
+        """`no` if waiting does not help."""
+        return Retry.NO if self.is_exhausted else Retry.SAFE
 
 
 _CLASSES: tuple[type[TelpherError], ...] = (

@@ -26,3 +26,8 @@ def limit(timeout: float | None) -> float | None:
         return timeout
     left = max(0.0, scope.deadline - time.monotonic())
     return left if timeout is None else min(timeout, left)
+
+
+def after(seconds: float | None) -> float | None:
+    """Returns the deadline in `seconds`."""
+    return None if seconds is None else time.monotonic() + seconds

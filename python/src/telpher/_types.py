@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Any, Literal, TypedDict
 
 from telpher import _wire as wire
-from telpher._body import Body
+from telpher._body import Body, to_json
+from telpher._core import Inbound
 from telpher._errors import InvalidArgument
 
 __all__ = [
@@ -90,6 +91,22 @@ class Delivery:
     def json(self) -> Any:
         """Returns the JSON value that the body is."""
         return self.body.json()
+
+
+def delivery_of(inbound: Inbound) -> Delivery:
+    """Returns the delivery in a request that delivers a message of a mailbox."""
+    offset, number, written_ms, body = wire.delivery(inbound.body)
+    metadata = wire.read_metadata(inbound.metadata) if inbound.metadata else {}
+    source = metadata.get("source")
+    return Delivery(
+        Body(body),
+        offset,
+        number,
+        _time(written_ms),
+        inbound.name,
+        source.decode() if source else None,
+        metadata,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +248,6 @@ def encode_message(new: NewMessage) -> bytes:
         raise InvalidArgument("a message needs either `text` or `parts`")
     parts = new["parts"] if "parts" in new else [{"type": "text", "text": new["text"]}]
     metadata = new.get("metadata")
-    from telpher._body import to_json
-
     return wire.new_message(
         new.get("tokens"),
         new.get("id", ""),

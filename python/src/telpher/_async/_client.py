@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from hashlib import blake2b
 from types import TracebackType
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,7 +15,7 @@ from telpher import _types as types
 from telpher import _wire as wire
 from telpher._async._conversation import Conversation
 from telpher._async._http import Http, collection, query
-from telpher._async._link import Items, Link
+from telpher._async._link import Link
 from telpher._async._quota import Quota
 from telpher._async._records import Records
 from telpher._async._subscription import Subscription
@@ -22,6 +23,9 @@ from telpher._body import Body, encode
 from telpher._core import Route
 from telpher._options import Options, RetryPolicy, check_name, make_options
 from telpher._scope import limit
+
+WRITE_RETRY = RetryPolicy(attempts=5, idempotent=True)
+"""How `Client.write` is repeated by default; its id makes that safe."""
 
 
 def connect(
@@ -37,8 +41,8 @@ def connect(
     connect_timeout: float = 5.0,
     reconnect: tuple[float, float] = (0.05, 5.0),
     tls: ssl.SSLContext | str | None = None,
-) -> Connecting:
-    """Connects to a node, as a context manager or by awaiting it.
+) -> Connecting:  # sync: ) -> Client:
+    """Connects to a node, as a context manager.
 
     ```
     async with telpher.connect("tcp://127.0.0.1:7400", name="acme/demo/asker") as node:
@@ -57,23 +61,33 @@ def connect(
     requests the node may hand to this client's subscriptions at the same time. `tls` is an
     `ssl.SSLContext`, or the PEM file of the authorities to trust.
     """
-    return Connecting(
-        make_options(
-            address,
-            name=name,
-            token=token,
-            timeout=timeout,
-            in_flight_max=in_flight_max,
-            requests_max=requests_max,
-            frame_size_max=frame_size_max,
-            keepalive=keepalive,
-            connect_timeout=connect_timeout,
-            reconnect=reconnect,
-            tls=tls,
-        )
+    options = make_options(
+        address,
+        name=name,
+        token=token,
+        timeout=timeout,
+        in_flight_max=in_flight_max,
+        requests_max=requests_max,
+        frame_size_max=frame_size_max,
+        keepalive=keepalive,
+        connect_timeout=connect_timeout,
+        reconnect=reconnect,
+        tls=tls,
     )
+    return Connecting(options)  # sync: return _open(options)
 
 
+async def _open(options: Options) -> Client:
+    link = Link(options)
+    try:
+        await link.connect()
+    except BaseException:
+        await link.close()
+        raise
+    return Client(link)
+
+
+# sync: skip
 class Connecting:
     """A connection that is being opened: use it with `async with`, or await it."""
 
@@ -81,20 +95,11 @@ class Connecting:
         self._options = options
         self._client: Client | None = None
 
-    async def _connect(self) -> Client:
-        link = Link(self._options)
-        try:
-            await link.connect()
-        except BaseException:
-            await link.close()
-            raise
-        return Client(link)
-
     def __await__(self) -> Generator[Any, None, Client]:
-        return self._connect().__await__()
+        return _open(self._options).__await__()
 
     async def __aenter__(self) -> Client:
-        self._client = await self._connect()
+        self._client = await _open(self._options)
         return self._client
 
     async def __aexit__(
@@ -107,6 +112,7 @@ class Connecting:
             await self._client.aclose()
 
 
+# sync: end
 class Client:
     """A connection to a node, from `connect`. One is enough for a program: it is not blocked by
     slow calls, and everything on it runs concurrently."""
@@ -272,7 +278,7 @@ class Client:
         ttl: float | None = None,
         timeout: float | None = None,
         metadata: Mapping[str, str | bytes] | None = None,
-        retry: RetryPolicy | None = RetryPolicy(idempotent=True),
+        retry: RetryPolicy | None = WRITE_RETRY,
     ) -> types.Stored:
         """Writes a message to the mailbox of an agent; returns when it is on disk.
 
@@ -423,8 +429,6 @@ def _id(id: str | bytes | UUID | None) -> bytes:
         if len(id) != 16:
             raise errors.InvalidArgument(f"an id has 16 bytes, this one has {len(id)}")
         return id
-    from hashlib import blake2b
-
     return blake2b(id.encode(), digest_size=16).digest()
 
 
@@ -433,6 +437,3 @@ def _thing(name: str) -> str:
     if full.count("/") != 2:
         raise errors.InvalidArgument(f"{name!r} has an instance: use org/namespace/x")
     return full
-
-
-__all__ = ["Client", "Connecting", "Items", "connect"]

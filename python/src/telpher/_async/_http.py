@@ -91,9 +91,7 @@ class Http:
         if headers:
             request["headers"] = dict(headers)
         items = await self._link.items(wire.REQUEST, wire.STREAM, _ROUTE, to_json(request), timeout)
-        head: bytes | None = None
-        async for head in items:
-            break
+        head = await anext(items, None)
         if head is None:
             raise errors.ProtocolError("the node's HTTP agent sent no answer")
         found = json.loads(head)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import inspect
+import signal
 import socket
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Protocol
 
 from telpher import _core as core
@@ -679,9 +681,9 @@ class Link:
 
     # Answers of this side's handlers.
 
-    def run(self, work: Awaitable[Any], inbound: Inbound) -> None:
+    def run(self, work: Callable[[Inbound], Coroutine[Any, Any, None]], inbound: Inbound) -> None:
         """Runs a handler; a CANCEL of the caller cancels it."""
-        task = asyncio.ensure_future(work)
+        task = self.loop.create_task(work(inbound))
         inbound.token = task
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -876,6 +878,61 @@ class Link:
                 await self.call_plain(wire.UNSUBSCRIBE, wire.text16(name), seconds)
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=seconds)
+
+
+async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Calls a function of the user: a coroutine function here, any other in a thread. Returns the
+    iterator of a generator function."""
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        return function(**arguments)
+    if inspect.iscoroutinefunction(function):
+        return await function(**arguments)
+    return await asyncio.to_thread(function, **arguments)
+
+
+async def iterate(made: Any) -> AsyncIterator[Any]:
+    """Yields the items of a generator of either kind."""
+    if hasattr(made, "__aiter__"):
+        async for item in made:
+            yield item
+        return
+    iterator = iter(made)
+    while (item := await asyncio.to_thread(next, iterator, _NOTHING)) is not _NOTHING:
+        yield item
+
+
+def deadline(seconds: float | None) -> asyncio.Timeout:
+    """Ends a block after `seconds`."""
+    return asyncio.timeout(seconds)
+
+
+async def until_stopped(ended: Inbox) -> None:
+    """Waits for SIGTERM or SIGINT, or for the end of the inbox, whose error is raised."""
+    loop = asyncio.get_running_loop()
+    stopped = loop.create_future()
+
+    def stop() -> None:
+        if not stopped.done():
+            stopped.set_result(None)
+
+    signals = list[signal.Signals]()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Only the main thread may set handlers, and not on every system.
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop)
+            signals.append(number)
+    watching = asyncio.ensure_future(ended.get())
+    try:
+        await asyncio.wait((stopped, watching), return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():
+            watching.result()
+    finally:
+        watching.cancel()
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+_NOTHING = object()
 
 
 def _time_out(waiter: asyncio.Future[None]) -> None:

@@ -13,25 +13,6 @@ from telpher._async._link import Link
 from telpher._scope import limit
 
 
-class QuotaDenied(errors.Throttled):
-    """A take that a limit denied; nothing was taken.
-
-    `limit`, `unit`, `have` and `need` say which one and why. `retry_after` is when it would pass;
-    None if waiting does not help (`is_exhausted`: a budget is spent).
-    """
-
-    limit: str = ""
-    unit: str = ""
-    have: int = 0
-    need: int = 0
-    is_exhausted: bool = False
-
-    @property
-    def retry(self) -> errors.Retry:
-        """`no` if waiting does not help."""
-        return errors.Retry.NO if self.is_exhausted else errors.Retry.SAFE
-
-
 class Quota:
     """Takes from quotas, as `Client.quota`.
 
@@ -198,7 +179,7 @@ def _taken(outcome: wire.Admitted | wire.Refusal | wire.Undecided) -> types.Take
             outcome.number, outcome.message, sent=False, retry_after=None, details=b""
         )
     ns = outcome.retry_after_ns
-    denied = QuotaDenied(
+    denied = errors.QuotaDenied(
         f"the limit {outcome.limit!r} has {outcome.have} {outcome.unit} left, {outcome.need} are "
         "needed",
         sent=False,
