@@ -411,6 +411,8 @@ class Connection:
             at = end
         else:
             self._need = 16
+        if at and self.peer is None and self.refusal is None:
+            raise ProtocolError("the first frame is no WELCOME: this is not a Telpher node")
         if at < size:
             rest += data[at:]
         return events

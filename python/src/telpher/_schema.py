@@ -137,8 +137,10 @@ def fields_of(annotation: Any) -> dict[str, tuple[Any, Any]]:
     """Returns the type and the default of each member of a dataclass or a TypedDict."""
     hints = get_type_hints(annotation, include_extras=True)
     if typing.is_typeddict(annotation):
-        required = annotation.__required_keys__
-        return {name: (kind, MISSING if name in required else None) for name, kind in hints.items()}
+        return {
+            name: (kind, MISSING if _is_required(annotation, name, kind) else None)
+            for name, kind in hints.items()
+        }
     members = dict[str, tuple[Any, Any]]()
     for item in dataclasses.fields(annotation):
         if not item.init:
@@ -149,6 +151,13 @@ def fields_of(annotation: Any) -> dict[str, tuple[Any, Any]]:
         )
         members[item.name] = (hints[item.name], None if has_default else MISSING)
     return members
+
+
+def _is_required(annotation: Any, name: str, kind: Any) -> bool:
+    """True for a required member of a TypedDict, also if its annotations are texts."""
+    if get_origin(kind) in (typing.Required, typing.NotRequired):
+        return get_origin(kind) is typing.Required
+    return name in annotation.__required_keys__
 
 
 def convert(annotation: Any, value: Any, where: str = "body") -> Any:

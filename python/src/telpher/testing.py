@@ -101,8 +101,10 @@ class Node:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def start(self) -> None:
-        """Starts the node and waits until it is ready; after `kill` or `stop` with the same data and
-        the same addresses."""
+        """Starts the node and waits until it is ready.
+
+        After `kill` or `stop` it has the same data and the same addresses.
+        """
         program = find_binary()
         configuration = self.directory / "telpher.toml"
         configuration.write_text(_toml(self._options, self._limits))

@@ -341,8 +341,12 @@ class Running:
                     made = await invoke(method.function, arguments)
                     if not method.signature.is_stream:
                         return made
-                    async for item in iterate(made):
-                        await self._link.reply_item(inbound, encode(item))
+                    items = iterate(made)
+                    try:
+                        async for item in items:
+                            await self._link.reply_item(inbound, encode(item))
+                    finally:
+                        await items.aclose()
                     return None
             finally:
                 scope.current.reset(token)

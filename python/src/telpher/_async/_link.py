@@ -14,7 +14,7 @@ import inspect
 import signal
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Protocol
 
 from telpher import _core as core
@@ -631,24 +631,14 @@ class Link:
     async def subscribe(self, name: str, options: int, receiver: Receiver) -> str:
         """Subscribes, and returns the full name."""
         connection, timeout = await self._wait_for_room(self.options.timeout)
-        answered: asyncio.Future[bytes] = self.loop.create_future()
+        answered = _Subscribed(self, options, receiver)
         payload = wire.subscribe(options, name)
         slot = connection.issue(wire.SUBSCRIBE, 0, None, payload, timeout, b"", answered, False)
-        # The node may send requests right behind the answer: the receiver has to be known before
-        # they are read.
-        answered.add_done_callback(lambda done: self._subscribed(done, options, receiver))
         try:
-            full = wire.Reader(await answered).text16()
+            return wire.Reader(await answered.future).text16()
         except asyncio.CancelledError:
             connection.cancel(slot, answered)
             raise
-        return full
-
-    def _subscribed(
-        self, answered: asyncio.Future[bytes], options: int, receiver: Receiver
-    ) -> None:
-        if not answered.cancelled() and answered.exception() is None:
-            self.receivers[wire.Reader(answered.result()).text16()] = (options, receiver)
 
     async def unsubscribe(self, name: str) -> None:
         """Ends a subscription; what has arrived for it stays with its receiver."""
@@ -880,6 +870,29 @@ class Link:
             await asyncio.wait(list(self._tasks), timeout=seconds)
 
 
+class _Subscribed:
+    """The outcome of SUBSCRIBE. The node may send requests right behind it: the receiver is
+    registered as soon as it is read."""
+
+    __slots__ = ("_link", "_options", "_receiver", "future")
+
+    def __init__(self, link: Link, options: int, receiver: Receiver) -> None:
+        self._link = link
+        self._options = options
+        self._receiver = receiver
+        self.future: asyncio.Future[bytes] = link.loop.create_future()
+
+    def done(self) -> bool:
+        return self.future.done()
+
+    def set_result(self, payload: bytes) -> None:
+        self._link.receivers[wire.Reader(payload).text16()] = (self._options, self._receiver)
+        self.future.set_result(payload)
+
+    def set_exception(self, error: errors.TelpherError) -> None:
+        self.future.set_exception(error)
+
+
 async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Calls a function of the user: a coroutine function here, any other in a thread. Returns the
     iterator of a generator function."""
@@ -890,15 +903,20 @@ async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any
     return await asyncio.to_thread(function, **arguments)
 
 
-async def iterate(made: Any) -> AsyncIterator[Any]:
-    """Yields the items of a generator of either kind."""
-    if hasattr(made, "__aiter__"):
-        async for item in made:
-            yield item
+async def iterate(made: Any) -> AsyncGenerator[Any, None]:
+    """Yields the items of a generator of either kind, and closes it."""
+    if inspect.isasyncgen(made):
+        try:
+            async for item in made:
+                yield item
+        finally:
+            await made.aclose()
         return
-    iterator = iter(made)
-    while (item := await asyncio.to_thread(next, iterator, _NOTHING)) is not _NOTHING:
-        yield item
+    try:
+        while (item := await asyncio.to_thread(next, made, _NOTHING)) is not _NOTHING:
+            yield item
+    finally:
+        made.close()
 
 
 def deadline(seconds: float | None) -> asyncio.Timeout:

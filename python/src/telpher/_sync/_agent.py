@@ -342,8 +342,12 @@ class Running:
                     made = invoke(method.function, arguments)
                     if not method.signature.is_stream:
                         return made
-                    for item in iterate(made):
-                        self._link.reply_item(inbound, encode(item))
+                    items = iterate(made)
+                    try:
+                        for item in items:
+                            self._link.reply_item(inbound, encode(item))
+                    finally:
+                        items.close()
                     return None
             finally:
                 scope.current.reset(token)

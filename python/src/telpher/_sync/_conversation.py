@@ -250,9 +250,15 @@ class Conversation:
             "PUT", path(self.name, "conversations", "cursors", who), body={"seq": seq}
         )
 
-    def summarize(self, text: str, through: int, **fields: Any) -> None:
-        """Sets the summary that replaces all messages up to the number `through` in windows."""
-        body = {"text": text, "through_seq": through, **fields}
+    def summarize(
+        self, text: str, *, through: int, role: str = "system", tokens: int | None = None
+    ) -> None:
+        """Sets the summary that replaces all messages up to the number `through` in windows; the
+        messages stay."""
+        message = {"role": role, "parts": [{"type": "text", "text": text}]}
+        body: dict[str, Any] = {"message": message, "through_seq": through}
+        if tokens is not None:
+            body["tokens"] = tokens
         self._http.ask("PUT", path(self.name, "conversations", "summary"), body=body)
 
     def fork(self, id: str, *, at: int | None = None) -> Conversation:

@@ -17,7 +17,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -900,8 +900,8 @@ def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return function(**arguments)
 
 
-def iterate(made: Any) -> Iterator[Any]:
-    """Yields the items of a generator."""
+def iterate(made: Any) -> Generator[Any, None, None]:
+    """Yields the items of a generator, and closes it."""
     yield from made
 
 
