@@ -58,5 +58,3 @@ def node() -> Iterator[Node]:
 def name() -> str:
     """A name that no other test uses."""
     return f"acme/test/n{next(_names)}"
-
-

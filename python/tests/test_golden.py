@@ -88,9 +88,7 @@ ENCODED: dict[str, bytes] = {
     ),
     "TAKE": wire.frame(
         wire.TAKE,
-        wire.take(
-            "acme/demo/bob?run=7", {"requests": 1, "tokens": 500}, hold_ms=30_000, id="t1"
-        ),
+        wire.take("acme/demo/bob?run=7", {"requests": 1, "tokens": 500}, hold_ms=30_000, id="t1"),
         **CALL,
     ),
     "SETTLE": wire.frame(wire.SETTLE, wire.settle(7, {"tokens": 340}), **CALL),

@@ -336,6 +336,7 @@ async def test_agent_describes_its_methods(name: str) -> None:
 
 async def test_retries_repeat_what_was_not_executed(node: Node, name: str) -> None:
     async with telpher.connect(node.address) as caller:
+
         async def appear() -> None:
             await asyncio.sleep(0.1)
             async with telpher.connect(node.address) as server, make_agent(name).attached(server):

@@ -29,8 +29,8 @@ def find_binary() -> Path:
             )
         return path
     program = "telpher.exe" if sys.platform == "win32" else "telpher"
-    for scheme in (sysconfig.get_default_scheme(), _user_scheme()):
-        path = Path(sysconfig.get_path("scripts", scheme)) / program
+    for directory in _scripts():
+        path = directory / program
         if path.is_file() and not _is_script(path):
             return path
     found = shutil.which(program)
@@ -42,8 +42,10 @@ def find_binary() -> Path:
     )
 
 
-def _user_scheme() -> str:
-    return sysconfig.get_preferred_scheme("user")
+def _scripts() -> list[Path]:
+    """Returns where installers put programs."""
+    schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
+    return [Path(sysconfig.get_path("scripts", scheme)) for scheme in schemes]
 
 
 def _is_script(path: Path) -> bool:

@@ -103,6 +103,9 @@ class RetryPolicy:
         return max(pause, error.retry_after or 0.0)
 
 
+WRITE_RETRY = RetryPolicy(attempts=5, idempotent=True)
+"""How a write with an id is repeated by default; its id makes that safe."""
+
 MOVED = RetryPolicy(attempts=12, pause_min=0.02, pause_max=1.0)
 """How an answer `moved` of a cluster is repeated, at each of the addresses in turn."""
 

@@ -237,7 +237,7 @@ def http_message(it: Mapping[str, Any]) -> Message:
     )
 
 
-def encode_message(new: NewMessage) -> bytes:
+def encode_message(new: NewMessage, id: str) -> bytes:
     """Returns a message of an APPEND."""
     unknown = set(new) - set(NewMessage.__annotations__)
     if unknown:
@@ -250,7 +250,7 @@ def encode_message(new: NewMessage) -> bytes:
     metadata = new.get("metadata")
     return wire.new_message(
         new.get("tokens"),
-        new.get("id", ""),
+        id,
         new["role"],
         new.get("author", ""),
         b"" if metadata is None else to_json(metadata),

@@ -21,11 +21,14 @@ from telpher._async._records import Records
 from telpher._async._subscription import Subscription
 from telpher._body import Body, encode
 from telpher._core import Route
-from telpher._options import Options, RetryPolicy, check_name, make_options
+from telpher._options import (
+    WRITE_RETRY,
+    Options,
+    RetryPolicy,
+    check_name,
+    make_options,
+)
 from telpher._scope import limit
-
-WRITE_RETRY = RetryPolicy(attempts=5, idempotent=True)
-"""How `Client.write` is repeated by default; its id makes that safe."""
 
 
 def connect(

@@ -211,9 +211,9 @@ class Connection(asyncio.Protocol):
         try:
             events = self.core.receive(data)
         except errors.TelpherError as error:
-            self.close(str(error.message))
             if not self.ready.done():
                 self.ready.set_exception(error)
+            self.close(error.message)
             return
         self._heard = self.link.loop.time()
         if not self.ready.done():
@@ -463,8 +463,9 @@ class Link:
         if connection is not self.connection:
             return
         self.connection = None
-        self._down = errors.Unavailable(reason, sent=False)
-        self._reconnect()
+        if not self.is_closed:
+            self._down = errors.Unavailable(reason, sent=False)
+            self._reconnect()
 
     def _reconnect(self) -> None:
         if self.is_closed or self.loop.is_closed():
@@ -555,6 +556,7 @@ class Link:
             or self._woken
             or self.is_foreign
             or connection.core.room <= 0
+            or asyncio.get_running_loop() is not self.loop
         ):
             connection, timeout = await self._wait_for_room(timeout)
         answered: asyncio.Future[bytes] = self.loop.create_future()
@@ -584,6 +586,8 @@ class Link:
         connection = self.connection
         if connection is None or self.waiting or self.is_foreign or connection.core.room <= 0:
             connection, timeout = await self._wait_for_room(timeout)
+        else:
+            self.check()
         items = Items(connection, 0)
         items._slot = connection.issue(kind, flags, route, body, timeout, metadata, items)
         return items

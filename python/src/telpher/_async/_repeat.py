@@ -1,18 +1,24 @@
-"""Repetition of what another node of a cluster leads, and of calls that a policy allows."""
+"""Repetition of requests: at another node of a cluster, or as a policy allows."""
 
 from __future__ import annotations
 
 from telpher import _errors as errors
 from telpher._async._link import Link
 from telpher._core import Route
-from telpher._options import MOVED
+from telpher._options import MOVED, RetryPolicy
 from telpher._scope import limit
 
 
 async def at_the_leader(
-    link: Link, kind: int, route: Route, body: bytes, timeout: float | None
+    link: Link,
+    kind: int,
+    route: Route,
+    body: bytes,
+    timeout: float | None,
+    retry: RetryPolicy | None = None,
 ) -> bytes:
-    """Sends a request; repeats it at the other nodes while the answer is `moved`."""
+    """Sends a request; repeats it at the other nodes while the answer is `moved`, and as `retry`
+    allows."""
     timeout = limit(link.options.timeout if timeout is None else timeout)
     until = None if timeout is None else link.now() + timeout
     made = 0
@@ -20,12 +26,15 @@ async def at_the_leader(
         try:
             leader = await link.leader(route)
             return await leader.call(kind, 0, route, body, timeout)
-        except errors.Moved as error:
+        except errors.TelpherError as error:
             made += 1
-            pause = MOVED.pause(error, made)
+            is_moved = isinstance(error, errors.Moved)
+            policy = MOVED if is_moved else retry
+            pause = None if policy is None else policy.pause(error, made)
             left = None if until is None else until - link.now()
             if pause is None or (left is not None and left <= pause):
                 raise
-            await link.look_elsewhere(route)
+            if is_moved:
+                await link.look_elsewhere(route)
             await link.sleep(pause)
             timeout = None if until is None else max(0.0, until - link.now())

@@ -16,6 +16,7 @@ from telpher._sync._http import Http, path, query
 from telpher._sync._link import Link
 from telpher._sync._repeat import at_the_leader
 from telpher._core import Route
+from telpher._options import WRITE_RETRY
 
 MESSAGES_MAX = 1_000
 BYTES_MAX = 4 << 20
@@ -60,7 +61,8 @@ class Conversation:
     ) -> types.Appended:
         """Appends one message; returns when it is on disk.
 
-        `id` makes a repetition safe: the same message is not appended twice. `expect` is the number
+        `id` makes a repetition safe: the same message is not appended twice. Without one an id is
+        made, and the append is repeated with it when its outcome is unknown. `expect` is the number
         that the newest message must have (0: none yet), else `Conflict` has the number in `head`.
         """
         new: types.NewMessage = {"role": role, "author": author, "id": id or ""}
@@ -84,11 +86,17 @@ class Conversation:
         """Appends messages, all or none; returns when they are on disk."""
         if not messages:
             raise errors.InvalidArgument("an append needs at least one message")
-        body = wire.append(expect, [types.encode_message(message) for message in messages])
-        payload = at_the_leader(self._link, wire.APPEND, self._route, body, timeout)
-        first, end, deduplicated, made = wire.appended_messages(payload)
-        given = iter(made)
-        ids = [message.get("id") or next(given) for message in messages]
+        ids = [message.get("id") or f"m-{uuid4().hex}" for message in messages]
+        encoded = [types.encode_message(it, id) for it, id in zip(messages, ids, strict=True)]
+        payload = at_the_leader(
+            self._link,
+            wire.APPEND,
+            self._route,
+            wire.append(expect, encoded),
+            timeout,
+            WRITE_RETRY,
+        )
+        first, end, deduplicated, _ = wire.appended_messages(payload)
         return types.Appended(first, end - 1, deduplicated, ids)
 
     def read(

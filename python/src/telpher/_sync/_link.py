@@ -404,9 +404,10 @@ class Link:
         try:
             self._open(connection)
         except errors.TelpherError as error:
-            connection.lose(error.message)
-            self._next_address += 1
-            self._down = error
+            with self.lock:
+                connection.lose(error.message)
+                self._next_address += 1
+                self._down = error
             raise
         with self.lock:
             self._renew(connection)
@@ -442,7 +443,8 @@ class Link:
             self._retired.remove(connection)
         if connection is self.connection:
             self.connection = None
-            self._down = errors.Unavailable(reason, sent=False)
+            if not self.is_closed:
+                self._down = errors.Unavailable(reason, sent=False)
         self._changed.notify_all()
 
     def on_event(self, connection: Connection, kind: int, subject: Any, value: Any) -> None:
