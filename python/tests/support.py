@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-LIMIT = 10.0
+LIMIT = 60.0
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -400,6 +400,7 @@ def test_serving_agent_finishes_its_work_after_sigterm(node: Node, name: str) ->
         process.stdout.close()
 
 
+@pytest.mark.long
 async def test_hundred_thousand_calls_in_flight_end(node: Node, name: str) -> None:
     agent = telpher.Agent(name)
 
@@ -451,6 +452,7 @@ async def test_unanswered_calls_beyond_the_window_end_at_their_deadline(
         assert await caller.write(name, b"x")
 
 
+@pytest.mark.long
 async def test_memory_is_flat_while_dialing_fails(own: Node) -> None:
     async with telpher.connect(own.address, reconnect=(0.0, 0.0001)) as client:
         own.kill()

@@ -73,7 +73,7 @@ def test_requests_streams_and_failures(node: Node, name: str) -> None:
             caller.request("acme/test/nobody")
         stream = caller.stream(name, "100000", method="count")
         assert next(stream) == b"0"
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
         assert caller.request(name, "again") == b"AGAIN"
 
 
@@ -128,9 +128,9 @@ def test_messages_and_writes(node: Node, name: str) -> None:
         with Serving(node, agent):
             until_sync(lambda: {"n": 1} in got)
             assert sender.send_reported(name, b"hi").delivered == 1
-            for _ in range(20_000):
+            for _ in range(12_000):
                 sender.send(name, b"x")
-            until_sync(lambda: len(got) == 20_002)
+            until_sync(lambda: len(got) == 12_002)
 
 
 def test_subscription_is_an_iterator(node: Node, name: str) -> None:
@@ -168,9 +168,10 @@ def test_records_conversations_and_quotas(node: Node, name: str) -> None:
 def test_calls_continue_after_a_restart() -> None:
     with Node() as own:
         agent = make_agent("acme/demo/upper")
-        with Serving(own, agent), telpher.sync.connect(
-            own.address, reconnect=(0.01, 0.1), timeout=30
-        ) as caller:
+        with (
+            Serving(own, agent),
+            telpher.sync.connect(own.address, reconnect=(0.01, 0.1), timeout=30) as caller,
+        ):
             policy = telpher.RetryPolicy(attempts=1000, idempotent=True, pause_max=0.1)
             for _ in range(3):
                 assert caller.request("acme/demo/upper", "x", retry=policy) == b"X"

@@ -26,6 +26,8 @@ REPLACEMENTS = (
     (r"\baclose\b", "close"),
     (r"\banext\b", "next"),
     (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
+    (r"\bAsyncGenerator, ", ""),
     (r"\bStopAsyncIteration\b", "StopIteration"),
     (r"\b_async\b", "_sync"),
     (r"\btelpher\.(connect|Agent)\b", r"telpher.sync.\1"),

@@ -4,6 +4,7 @@ of the trace that a handler was called with."""
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Generator, Mapping
 from typing import Any
@@ -16,7 +17,8 @@ _KEYS = ("traceparent", "tracestate")
 
 def _load() -> Any:
     try:
-        from opentelemetry import propagate, trace
+        propagate: Any = importlib.import_module("opentelemetry.propagate")
+        trace: Any = importlib.import_module("opentelemetry.trace")
     except ImportError:
         return None
     return trace, propagate

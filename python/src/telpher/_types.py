@@ -246,12 +246,12 @@ def encode_message(new: NewMessage, id: str) -> bytes:
         raise InvalidArgument("a message needs a `role`")
     if ("text" in new) == ("parts" in new):
         raise InvalidArgument("a message needs either `text` or `parts`")
-    parts = new["parts"] if "parts" in new else [{"type": "text", "text": new["text"]}]
+    parts = new.get("parts") or [{"type": "text", "text": new.get("text", "")}]
     metadata = new.get("metadata")
     return wire.new_message(
         new.get("tokens"),
         id,
-        new["role"],
+        new.get("role", ""),
         new.get("author", ""),
         b"" if metadata is None else to_json(metadata),
         to_json(parts),

@@ -146,6 +146,9 @@ class Node:
                 raise Unavailable(f"the node {cause}:\n{self.log[-2000:]}", sent=False)
             line += piece
         ready: dict[str, Any] = json.loads(line)
+        if "native" not in ready:
+            self.kill()
+            raise Unavailable(f"the node did not start: {line.decode()}\n{self.log}", sent=False)
         return ready
 
     def command(self, *arguments: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
 from hashlib import blake2b
 from types import TracebackType
 from typing import Any
@@ -213,7 +213,7 @@ class Client:
         method: str = "",
         timeout: float | None = None,
         metadata: Mapping[str, str | bytes] | None = None,
-    ) -> AsyncIterator[Body]:
+    ) -> AsyncGenerator[Body, None]:
         """Calls an agent and yields the items of its answer as they come.
 
         ```

@@ -15,7 +15,7 @@ import signal
 import socket
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from telpher import _core as core
 from telpher import _errors as errors
@@ -198,9 +198,9 @@ class Connection(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.set_write_buffer_limits(high=1 << 20)
+        # Those of uvloop are no asyncio.Transport, but have its methods.
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=1 << 20)
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family != getattr(socket, "AF_UNIX", None):
             with contextlib.suppress(OSError):

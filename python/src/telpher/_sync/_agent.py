@@ -14,12 +14,12 @@ from telpher import _errors as errors
 from telpher import _scope as scope
 from telpher import _telemetry as telemetry
 from telpher import _wire as wire
-from telpher._sync._client import Client, connect
-from telpher._sync._link import Link, deadline, invoke, iterate, until_stopped
 from telpher._body import Body, encode
 from telpher._core import Inbound
 from telpher._options import check_name
 from telpher._schema import Signature, signature_of
+from telpher._sync._client import Client, connect
+from telpher._sync._link import Link, deadline, invoke, iterate, until_stopped
 from telpher._types import Delivery, delivery_of
 
 log = logging.getLogger("telpher")

@@ -915,11 +915,15 @@ def deadline(seconds: float | None) -> contextlib.AbstractContextManager[None]:
 def until_stopped(ended: Inbox) -> None:
     """Waits for SIGTERM or SIGINT, or for the end of the inbox, whose error is raised."""
     is_stopped = threading.Event()
+
+    def stop(number: int, frame: Any) -> None:
+        is_stopped.set()
+
     before = dict[signal.Signals, Any]()
     for number in (signal.SIGTERM, signal.SIGINT):
         # Only the main thread may set handlers.
         with contextlib.suppress(ValueError):
-            before[number] = signal.signal(number, lambda *_: is_stopped.set())
+            before[number] = signal.signal(number, stop)
     try:
         while not is_stopped.is_set():
             if ended.wait(0.1):
