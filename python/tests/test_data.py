@@ -111,7 +111,8 @@ async def test_conversation_state_window_list_inbox_and_fork(node: Node, name: s
         assert (await copy.read()).head == 2
         await chat.summarize("They talked.", through=2)
         window = await chat.context(10_000)
-        assert [(it.seq, it.role) for it in window.messages][0] == (0, "system")
+        summary = window.messages[0]
+        assert (summary.seq, summary.role) == (0, "system")
         assert window.messages[0].text == "They talked." and window.messages[1].seq == 3
         await copy.erase()
         with pytest.raises(telpher.Gone):

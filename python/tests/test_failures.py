@@ -340,7 +340,7 @@ async def test_forked_process_may_not_use_an_asyncio_client(node: Node) -> None:
             finally:
                 os._exit(0)
         os.close(write)
-        os.waitpid(pid, 0)
+        await asyncio.to_thread(os.waitpid, pid, 0)
         assert b"before a fork" in os.read(read, 1000)
         os.close(read)
 
@@ -371,33 +371,33 @@ def test_missing_binary_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert done.returncode == 1 and "docker run" in done.stderr
 
 
-def test_serving_agent_finishes_its_work_after_sigterm(node: Node, name: str) -> None:
-    for module in ("asyncio", "sync"):
-        process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).parent / "serving_agent.py"), module],
-            env={
-                **os.environ,
-                "URL": node.address,
-                "NAME": f"{name}-{module}",
-                "PYTHONPATH": os.pathsep.join(sys.path),
-            },
-            stdout=subprocess.PIPE,
-            text=True,
+@pytest.mark.parametrize("module", ["asyncio", "sync"])
+def test_serving_agent_finishes_its_work_after_sigterm(node: Node, name: str, module: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).parent / "serving_agent.py"), module],
+        env={
+            **os.environ,
+            "URL": node.address,
+            "NAME": f"{name}-{module}",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    with telpher.sync.connect(node.address) as caller:
+        answers = list[bytes]()
+        thread = threading.Thread(
+            target=lambda: answers.append(caller.request(f"{name}-{module}", timeout=30))
         )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        with telpher.sync.connect(node.address) as caller:
-            answers = list[bytes]()
-            thread = threading.Thread(
-                target=lambda: answers.append(caller.request(f"{name}-{module}", timeout=30))
-            )
-            thread.start()
-            assert process.stdout.readline() == "begun\n"
-            process.send_signal(signal.SIGTERM)
-            thread.join(30)
-            assert answers == [b"done"]
-        assert process.wait(30) == 0
-        process.stdout.close()
+        thread.start()
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGTERM)
+        thread.join(30)
+        assert answers == [b"done"]
+    assert process.wait(30) == 0
+    process.stdout.close()
 
 
 @pytest.mark.long

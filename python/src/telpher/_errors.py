@@ -22,6 +22,7 @@ __all__ = [
     "IdReused",
     "InternalError",
     "InvalidArgument",
+    "LeaseExpired",
     "Moved",
     "NoResponder",
     "NotFound",
@@ -310,6 +311,13 @@ class Moved(TelpherError):
     hint = "give `connect` the addresses of all nodes; it was not executed"
 
 
+class LeaseExpired(TelpherError):
+    """The lease of a message of a mailbox has ended; it is delivered again."""
+
+    code, number = "lease_expired", 25
+    hint = "take the message again, with a longer lease"
+
+
 class UsageError(InvalidArgument, RuntimeError):
     """The client was used where it cannot work: after a fork, in another event loop, or closed."""
 
@@ -360,6 +368,7 @@ _CLASSES: tuple[type[TelpherError], ...] = (
     Trimmed,
     BudgetExceeded,
     Moved,
+    LeaseExpired,
 )
 BY_NUMBER: dict[int, type[TelpherError]] = {kind.number: kind for kind in _CLASSES}
 BY_CODE: dict[str, type[TelpherError]] = {kind.code: kind for kind in _CLASSES}

@@ -28,7 +28,7 @@ ANY, ALL, RECORDS, CONVERSATION, TOPIC = 0, 1, 2, 3, 4
 VERSION = 1
 HOLD_IDS_OF_128_BITS = 1
 FEATURES = HOLD_IDS_OF_128_BITS
-WITH_SOURCE = 1
+WITH_SOURCE, DESCRIBED = 1, 2
 ANY_OFFSET = 2**64 - 1
 UNKNOWN_TOKENS = 2**32 - 1
 UNKNOWN_TIME = 2**64 - 1
@@ -193,6 +193,25 @@ def bound(payload: bytes) -> tuple[int, str, str]:
 
 def subscribe(options: int, name: str) -> bytes:
     return _U8.pack(options) + text16(name)
+
+
+class MethodDescription(NamedTuple):
+    """A method, as an agent describes it. The schemas are JSON texts, empty if not stated."""
+
+    name: str
+    description: str
+    is_stream: bool
+    input: bytes
+    output: bytes
+
+
+def description(version: str, text: str, methods: Sequence[MethodDescription]) -> bytes:
+    """Returns what follows the name in a SUBSCRIBE with `DESCRIBED`."""
+    out = text8(version) + text16(text) + _U16.pack(len(methods))
+    for it in methods:
+        out += text8(it.name) + _U8.pack(it.is_stream) + text16(it.description)
+        out += _U32.pack(len(it.input)) + it.input + _U32.pack(len(it.output)) + it.output
+    return out
 
 
 def ended(payload: bytes) -> tuple[int, str]:

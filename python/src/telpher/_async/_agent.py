@@ -15,7 +15,7 @@ from telpher import _telemetry as telemetry
 from telpher import _wire as wire
 from telpher._async._client import Client, connect
 from telpher._async._link import Link, deadline, invoke, iterate, until_stopped
-from telpher._body import Body, encode
+from telpher._body import Body, encode, to_json
 from telpher._core import Inbound
 from telpher._options import check_name
 from telpher._schema import Signature, signature_of
@@ -174,6 +174,19 @@ class Agent:
             "methods": methods,
         }
 
+    def _description(self) -> bytes:
+        methods = [
+            wire.MethodDescription(
+                method.name,
+                method.description,
+                method.signature.is_stream,
+                to_json(method.signature.input) if method.signature.input else b"",
+                to_json(method.signature.output) if method.signature.output else b"",
+            )
+            for method in self.methods.values()
+        ]
+        return wire.description(self.version, self.description, methods)
+
     async def serve(
         self,
         address: str | list[str] | None = None,
@@ -218,7 +231,9 @@ class Running:
         """The full name, with the instance."""
 
     async def __aenter__(self) -> Running:
-        self.name = await self._link.subscribe(self._agent.name, wire.WITH_SOURCE, self)
+        agent = self._agent
+        options = wire.WITH_SOURCE | wire.DESCRIBED
+        self.name = await self._link.subscribe(agent.name, options, self, agent._description())
         return self
 
     async def __aexit__(

@@ -369,7 +369,7 @@ class Link:
         self.loop = asyncio.get_running_loop()
         self.connection: Connection | None = None
         self.waiting: deque[asyncio.Future[None]] = deque()
-        self.receivers: dict[str, tuple[int, Receiver]] = {}
+        self.receivers: dict[str, tuple[int, bytes, Receiver]] = {}
         self.is_closed = False
         self._retired: set[Connection] = set()
         self._woken = 0
@@ -445,10 +445,17 @@ class Link:
 
     async def _renew(self, connection: Connection) -> None:
         """Subscribes again, as the same instances."""
-        for name, (options, receiver) in list(self.receivers.items()):
+        for name, (options, description, receiver) in list(self.receivers.items()):
             answered = self.loop.create_future()
             connection.issue(
-                wire.SUBSCRIBE, 0, None, wire.subscribe(options, name), 5.0, b"", answered, False
+                wire.SUBSCRIBE,
+                0,
+                None,
+                wire.subscribe(options, name) + description,
+                5.0,
+                b"",
+                answered,
+                False,
             )
             try:
                 await answered
@@ -489,7 +496,7 @@ class Link:
     def _give_up(self, error: errors.TelpherError) -> None:
         self._down = error
         self.is_closed = True
-        for _, receiver in self.receivers.values():
+        for *_, receiver in self.receivers.values():
             receiver.end(error)
         self.receivers.clear()
         self.settle(everything=True)
@@ -499,7 +506,7 @@ class Link:
         if kind in (core.REQUESTED, core.RECEIVED):
             found = self.receivers.get(subject.name)
             if found is not None:
-                found[1].receive(subject)
+                found[2].receive(subject)
             elif kind == core.REQUESTED:
                 error = errors.NoResponder("the subscription was given up")
                 connection.core.fail(subject, error, False)
@@ -514,7 +521,7 @@ class Link:
         elif kind == core.ENDED:
             found = self.receivers.pop(subject, None)
             if found is not None:
-                found[1].end(value)
+                found[2].end(value)
         elif kind == core.LEAVING:
             self._retire(connection, str(value))
         elif kind == core.BROKEN:
@@ -632,11 +639,13 @@ class Link:
             connection.cancel(slot, answered)
             raise
 
-    async def subscribe(self, name: str, options: int, receiver: Receiver) -> str:
-        """Subscribes, and returns the full name."""
+    async def subscribe(
+        self, name: str, options: int, receiver: Receiver, description: bytes = b""
+    ) -> str:
+        """Subscribes, and returns the full name. `description` follows the name."""
         connection, timeout = await self._wait_for_room(self.options.timeout)
-        answered = _Subscribed(self, options, receiver)
-        payload = wire.subscribe(options, name)
+        answered = _Subscribed(self, options, description, receiver)
+        payload = wire.subscribe(options, name) + description
         slot = connection.issue(wire.SUBSCRIBE, 0, None, payload, timeout, b"", answered, False)
         try:
             return wire.Reader(await answered.future).text16()
@@ -849,7 +858,7 @@ class Link:
         for task in list(self._tasks):
             task.cancel()
         closed = errors.Unavailable("the client was closed", sent=False)
-        for _, receiver in self.receivers.values():
+        for *_, receiver in self.receivers.values():
             receiver.end(closed)
         self.receivers.clear()
         connection, self.connection = self.connection, None
@@ -878,11 +887,12 @@ class _Subscribed:
     """The outcome of SUBSCRIBE. The node may send requests right behind it: the receiver is
     registered as soon as it is read."""
 
-    __slots__ = ("_link", "_options", "_receiver", "future")
+    __slots__ = ("_description", "_link", "_options", "_receiver", "future")
 
-    def __init__(self, link: Link, options: int, receiver: Receiver) -> None:
+    def __init__(self, link: Link, options: int, description: bytes, receiver: Receiver) -> None:
         self._link = link
         self._options = options
+        self._description = description
         self._receiver = receiver
         self.future: asyncio.Future[bytes] = link.loop.create_future()
 
@@ -890,7 +900,11 @@ class _Subscribed:
         return self.future.done()
 
     def set_result(self, payload: bytes) -> None:
-        self._link.receivers[wire.Reader(payload).text16()] = (self._options, self._receiver)
+        self._link.receivers[wire.Reader(payload).text16()] = (
+            self._options,
+            self._description,
+            self._receiver,
+        )
         self.future.set_result(payload)
 
     def set_exception(self, error: errors.TelpherError) -> None:

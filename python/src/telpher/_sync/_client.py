@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Generator, Mapping, Sequence
 from hashlib import blake2b
 from types import TracebackType
 from typing import Any
@@ -14,6 +14,12 @@ from telpher import _errors as errors
 from telpher import _telemetry as telemetry
 from telpher import _types as types
 from telpher import _wire as wire
+from telpher._sync._conversation import Conversation
+from telpher._sync._http import Http, collection, query
+from telpher._sync._link import Link
+from telpher._sync._quota import Quota
+from telpher._sync._records import Records
+from telpher._sync._subscription import Subscription
 from telpher._body import Body, encode
 from telpher._core import Route
 from telpher._options import (
@@ -24,12 +30,6 @@ from telpher._options import (
     make_options,
 )
 from telpher._scope import limit
-from telpher._sync._conversation import Conversation
-from telpher._sync._http import Http, collection, query
-from telpher._sync._link import Link
-from telpher._sync._quota import Quota
-from telpher._sync._records import Records
-from telpher._sync._subscription import Subscription
 
 
 def connect(
@@ -334,7 +334,9 @@ class Client:
         params = query(archived=archived, limit=100)
         params |= {f"metadata.{key}": value for key, value in (metadata or {}).items()}
         while True:
-            found = self._http.ask("GET", collection(namespace, "conversations"), params=params)
+            found = self._http.ask(
+                "GET", collection(namespace, "conversations"), params=params
+            )
             for line in found["conversations"]:
                 yield types.ListedConversation(line["id"], line)
             if not found.get("next"):

@@ -12,11 +12,11 @@ from uuid import uuid4
 from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
-from telpher._core import Route
-from telpher._options import WRITE_RETRY
 from telpher._sync._http import Http, path, query
 from telpher._sync._link import Link
 from telpher._sync._repeat import at_the_leader
+from telpher._core import Route
+from telpher._options import WRITE_RETRY
 
 MESSAGES_MAX = 1_000
 BYTES_MAX = 4 << 20
@@ -99,7 +99,9 @@ class Conversation:
         first, end, deduplicated, _ = wire.appended_messages(payload)
         return types.Appended(first, end - 1, deduplicated, ids)
 
-    def read(self, after: int = 0, *, limit: int = 100, timeout: float | None = None) -> types.Page:
+    def read(
+        self, after: int = 0, *, limit: int = 100, timeout: float | None = None
+    ) -> types.Page:
         """Reads up to `limit` messages after the number `after`."""
         body = wire.read(after + 1, min(limit, MESSAGES_MAX), BYTES_MAX)
         payload = at_the_leader(self._link, wire.READ, self._route, body, timeout)
@@ -220,7 +222,9 @@ class Conversation:
             keep_tool_turns=keep_tool_turns,
             step=step,
         )
-        found = self._http.ask("GET", path(self.name, "conversations", "context"), params=params)
+        found = self._http.ask(
+            "GET", path(self.name, "conversations", "context"), params=params
+        )
         messages = tuple(map(types.http_message, found["messages"]))
         return types.ContextWindow(messages, int(found["tokens"]), found)
 
@@ -229,7 +233,9 @@ class Conversation:
         exist."""
         return _state(self._http.ask("GET", path(self.name, "conversations")))
 
-    def update(self, *, version: int | None = None, **settings: Any) -> types.ConversationState:
+    def update(
+        self, *, version: int | None = None, **settings: Any
+    ) -> types.ConversationState:
         """Changes `metadata` (merged as RFC 7396), `archived`, `keep_last`, `ttl_s`, `agent`,
         `participants`, `context` and other settings.
 
@@ -248,7 +254,9 @@ class Conversation:
 
     def mark(self, who: str, seq: int) -> None:
         """Sets the read mark of a participant: every message up to `seq` is read."""
-        self._http.ask("PUT", path(self.name, "conversations", "cursors", who), body={"seq": seq})
+        self._http.ask(
+            "PUT", path(self.name, "conversations", "cursors", who), body={"seq": seq}
+        )
 
     def summarize(
         self, text: str, *, through: int, role: str = "system", tokens: int | None = None

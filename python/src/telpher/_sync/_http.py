@@ -14,9 +14,9 @@ from urllib.parse import quote, urlencode
 
 from telpher import _errors as errors
 from telpher import _wire as wire
+from telpher._sync._link import Items, Link
 from telpher._body import to_json
 from telpher._core import Route
-from telpher._sync._link import Items, Link
 
 _ROUTE: Route = (wire.ANY, "telpher/system/http", "request")
 

@@ -361,7 +361,7 @@ class Link:
         self.options = options
         self.lock = threading.RLock()
         self.connection: Connection | None = None
-        self.receivers: dict[str, tuple[int, Receiver]] = {}
+        self.receivers: dict[str, tuple[int, bytes, Receiver]] = {}
         self.is_closed = False
         self.is_foreign = False
         """True in a process that was forked after this link was made."""
@@ -432,10 +432,17 @@ class Link:
 
     def _renew(self, connection: Connection) -> None:
         """Subscribes again, as the same instances. The answers are read with the others."""
-        for name, (options, receiver) in self.receivers.items():
+        for name, (options, description, receiver) in self.receivers.items():
             token = _Renewal(self, name, receiver)
             connection.issue(
-                wire.SUBSCRIBE, 0, None, wire.subscribe(options, name), None, b"", token, False
+                wire.SUBSCRIBE,
+                0,
+                None,
+                wire.subscribe(options, name) + description,
+                None,
+                b"",
+                token,
+                False,
             )
 
     def on_lost(self, connection: Connection, reason: str) -> None:
@@ -452,7 +459,7 @@ class Link:
         if kind in (core.REQUESTED, core.RECEIVED):
             found = self.receivers.get(subject.name)
             if found is not None:
-                found[1].receive(subject)
+                found[2].receive(subject)
             elif kind == core.REQUESTED:
                 error = errors.NoResponder("the subscription was given up")
                 connection.core.fail(subject, error, False)
@@ -461,7 +468,7 @@ class Link:
         elif kind == core.ENDED:
             found = self.receivers.pop(subject, None)
             if found is not None:
-                found[1].end(value)
+                found[2].end(value)
         elif kind == core.LEAVING:
             self._retire(connection, str(value))
         elif kind == core.BROKEN:
@@ -485,7 +492,7 @@ class Link:
     def _give_up(self, error: errors.TelpherError) -> None:
         self._down = error
         self.is_closed = True
-        for _, receiver in self.receivers.values():
+        for *_, receiver in self.receivers.values():
             receiver.end(error)
         self.receivers.clear()
 
@@ -697,14 +704,16 @@ class Link:
             connection.core.spend(size)
             return self._finish(connection, slot, answered)
 
-    def subscribe(self, name: str, options: int, receiver: Receiver) -> str:
-        """Subscribes, and returns the full name."""
+    def subscribe(
+        self, name: str, options: int, receiver: Receiver, description: bytes = b""
+    ) -> str:
+        """Subscribes, and returns the full name. `description` follows the name."""
         timeout = self.options.timeout
         with self.lock:
             until = NEVER if timeout is None else time.monotonic() + timeout
             connection = self._ready(until, _has_room)
-            answered = _Subscribed(self, options, receiver)
-            payload = wire.subscribe(options, name)
+            answered = _Subscribed(self, options, description, receiver)
+            payload = wire.subscribe(options, name) + description
             slot = connection.issue(
                 wire.SUBSCRIBE, 0, None, payload, _left(until), b"", answered, False
             )
@@ -805,7 +814,7 @@ class Link:
             if self.is_foreign:
                 return
             closed = errors.Unavailable("the client was closed", sent=False)
-            for _, receiver in self.receivers.values():
+            for *_, receiver in self.receivers.values():
                 receiver.end(closed)
             self.receivers.clear()
             for side in self._sides.values():
@@ -833,18 +842,23 @@ class _Subscribed(Answered):
     """The outcome of SUBSCRIBE. The node may send requests right behind it: the receiver is
     registered as soon as it is read."""
 
-    __slots__ = ("_link", "_options", "_receiver")
+    __slots__ = ("_description", "_link", "_options", "_receiver")
 
-    def __init__(self, link: Link, options: int, receiver: Receiver) -> None:
+    def __init__(self, link: Link, options: int, description: bytes, receiver: Receiver) -> None:
         super().__init__()
         self._link = link
         self._options = options
+        self._description = description
         self._receiver = receiver
 
     def set_result(self, payload: bytes) -> None:
         super().set_result(payload)
         name = wire.Reader(payload).text16()
-        self._link.receivers[name] = (self._options, self._receiver)
+        self._link.receivers[name] = (
+            self._options,
+            self._description,
+            self._receiver,
+        )
 
 
 class _Renewal:

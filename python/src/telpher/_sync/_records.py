@@ -9,10 +9,10 @@ from typing import Any
 from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
-from telpher._body import encode
-from telpher._core import Route
 from telpher._sync._link import Link
 from telpher._sync._repeat import at_the_leader
+from telpher._body import encode
+from telpher._core import Route
 
 RECORDS_MAX = 1_000
 BYTES_MAX = 1 << 20
