@@ -296,7 +296,12 @@ class Connection(asyncio.Protocol):
             if deadline < self._sweep_at:
                 self._sweep_later(deadline)
         slot = self.core.request(kind, flags, route, body, deadline_ms, metadata, token, deadline)
-        if not self._is_flushing:
+        if self._is_flushing:
+            return slot
+        if self.core.in_flight == 1:
+            # Nothing to gather with: a turn of the loop would only delay it.
+            self.flush()
+        else:
             self._is_flushing = True
             self.link.loop.call_soon(self.flush)
         return slot

@@ -29,7 +29,7 @@ from telpher._options import (
     check_name,
     make_options,
 )
-from telpher._scope import limit
+from telpher._scope import current, limit
 
 
 def connect(
@@ -145,15 +145,13 @@ class Client:
         if route is None:
             route = self._route(target, method)
         link = self._link
-        timeout = limit(link.options.timeout if timeout is None else timeout)
         payload = body if type(body) is bytes else encode(body)
-        if retry is None and not telemetry.is_active():
-            block = b"" if metadata is None else wire.metadata(metadata)
-            trace = telemetry.inherited()
-            if trace:
-                block += wire.metadata(trace)
-            return Body(link.call(wire.REQUEST, 0, route, payload, timeout, block))
-        return self._traced(route, payload, timeout, metadata, retry)
+        if timeout is None:
+            timeout = link.options.timeout
+        scope = current.get()
+        if scope is None and retry is None and metadata is None and not telemetry.is_active():
+            return Body(link.call(wire.REQUEST, 0, route, payload, timeout))
+        return self._traced(route, payload, limit(timeout), metadata, retry)
 
     def _traced(
         self,
