@@ -7,6 +7,7 @@ import time
 
 import telpher
 import telpher.sync
+from telpher._blocking.runtime import until_stopped
 
 
 def serve_with_threads() -> None:
@@ -20,7 +21,7 @@ def serve_with_threads() -> None:
 
     with telpher.sync.connect(os.environ["URL"]) as node, agent.attached(node) as running:
         print("ready", flush=True)
-        telpher._sync._agent.until_stopped(running.ended)  # type: ignore[attr-defined]
+        until_stopped(running.ended)
         running.drain(10)
 
 

@@ -1,7 +1,7 @@
 """Makes `telpher._sync` from `telpher._async`: the same surface without `async`.
 
 `make_sync.py` writes the files, `make_sync.py --check` fails if they differ. Only the drivers
-(`_link.py`) are written by hand for both. Marks in the source:
+(`_asyncio` and `_blocking`) are written by hand for both. Marks in the source:
 
 - `code  # sync: other code` replaces the line, with its indentation;
 - `# sync: skip` … `# sync: end` is left out.
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "telpher"
-BY_HAND = ("_link.py", "__init__.py")
+BY_HAND = ("__init__.py",)
 HEADER = "# Made by tools/make_sync.py from telpher/_async/{name}: do not edit.\n"
 REPLACEMENTS = (
     (r"\basync (def|for|with)\b", r"\1"),
@@ -30,6 +30,7 @@ REPLACEMENTS = (
     (r"\bAsyncGenerator, ", ""),
     (r"\bStopAsyncIteration\b", "StopIteration"),
     (r"\b_async\b", "_sync"),
+    (r"\b_asyncio\b", "_blocking"),
     (r"\btelpher\.(connect|Agent)\b", r"telpher.sync.\1"),
 )
 

@@ -14,7 +14,8 @@ from telpher import _scope as scope
 from telpher import _telemetry as telemetry
 from telpher import _wire as wire
 from telpher._async._client import Client, connect
-from telpher._async._link import Link, deadline, invoke, iterate, until_stopped
+from telpher._asyncio.link import Link
+from telpher._asyncio.runtime import deadline, invoke, iterate, until_stopped
 from telpher._body import Body, encode, to_json
 from telpher._core import Inbound
 from telpher._options import check_name

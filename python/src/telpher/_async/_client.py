@@ -15,10 +15,10 @@ from telpher import _types as types
 from telpher import _wire as wire
 from telpher._async._conversation import Conversation
 from telpher._async._http import Http, collection, query
-from telpher._async._link import Link
 from telpher._async._quota import Quota
 from telpher._async._records import Records
 from telpher._async._subscription import Subscription
+from telpher._asyncio.link import Link
 from telpher._body import Body, encode
 from telpher._core import Route
 from telpher._options import (

@@ -12,8 +12,8 @@ from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
 from telpher._async._http import Http, path, query
-from telpher._async._link import Link
 from telpher._async._repeat import at_the_leader
+from telpher._asyncio.link import Link
 from telpher._core import Route
 from telpher._options import WRITE_RETRY
 

@@ -13,7 +13,8 @@ from urllib.parse import quote, urlencode
 
 from telpher import _errors as errors
 from telpher import _wire as wire
-from telpher._async._link import Items, Link
+from telpher._asyncio.items import Items
+from telpher._asyncio.link import Link
 from telpher._body import to_json
 from telpher._core import Route
 

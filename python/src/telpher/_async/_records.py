@@ -8,8 +8,8 @@ from typing import Any
 from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
-from telpher._async._link import Link
 from telpher._async._repeat import at_the_leader
+from telpher._asyncio.link import Link
 from telpher._body import encode
 from telpher._core import Route
 

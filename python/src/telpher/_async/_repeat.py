@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telpher import _errors as errors
-from telpher._async._link import Link
+from telpher._asyncio.link import Link
 from telpher._core import Route
 from telpher._options import MOVED, RetryPolicy
 from telpher._scope import limit

@@ -16,10 +16,10 @@ from telpher import _types as types
 from telpher import _wire as wire
 from telpher._sync._conversation import Conversation
 from telpher._sync._http import Http, collection, query
-from telpher._sync._link import Link
 from telpher._sync._quota import Quota
 from telpher._sync._records import Records
 from telpher._sync._subscription import Subscription
+from telpher._blocking.link import Link
 from telpher._body import Body, encode
 from telpher._core import Route
 from telpher._options import (

@@ -13,8 +13,8 @@ from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
 from telpher._sync._http import Http, path, query
-from telpher._sync._link import Link
 from telpher._sync._repeat import at_the_leader
+from telpher._blocking.link import Link
 from telpher._core import Route
 from telpher._options import WRITE_RETRY
 

@@ -14,7 +14,8 @@ from urllib.parse import quote, urlencode
 
 from telpher import _errors as errors
 from telpher import _wire as wire
-from telpher._sync._link import Items, Link
+from telpher._blocking.items import Items
+from telpher._blocking.link import Link
 from telpher._body import to_json
 from telpher._core import Route
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
-from telpher._sync._link import Link
+from telpher._blocking.link import Link
 from telpher._scope import limit
 
 

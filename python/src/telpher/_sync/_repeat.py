@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from telpher import _errors as errors
-from telpher._sync._link import Link
+from telpher._blocking.link import Link
 from telpher._core import Route
 from telpher._options import MOVED, RetryPolicy
 from telpher._scope import limit

@@ -10,7 +10,7 @@ from typing import Any
 
 from telpher import _errors as errors
 from telpher import _wire as wire
-from telpher._sync._link import Link
+from telpher._blocking.link import Link
 from telpher._body import Body, encode
 from telpher._core import Inbound
 

@@ -1,4 +1,4 @@
-"""The connection to a node, driven by blocking sockets: calls, streams, messages, subscriptions.
+"""The connection to a node: calls, messages and subscriptions, and what happens when it is lost.
 
 There is no thread in the background. A thread that waits for an answer reads for all of them: it
 waits for the socket outside the lock, and everything else happens under it. So a single-threaded
@@ -9,349 +9,26 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
-import select
-import signal
-import socket
-import ssl
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 from telpher import _core as core
 from telpher import _errors as errors
 from telpher import _forks as forks
 from telpher import _wire as wire
+from telpher._blocking.connection import NEVER, Connection, wait_for
+from telpher._blocking.items import Answered, Inbox, Items, Receiver
 from telpher._core import Inbound, Route
-from telpher._options import Address, Options, full_jitter
+from telpher._options import Options, full_jitter
 
-NEVER = float("inf")
 LEADERS_MAX = 10_000
-KEEPALIVE = 600.0
-"""How long this side may be silent; a program that makes no calls reads nothing meanwhile."""
 IDLE_CHECK = 1.0
 """Seconds without traffic after which the socket is looked at before a call."""
 TICK = 0.5
-RECEIVE_SIZE = 256 << 10
-
-
-class Receiver(Protocol):
-    """What a subscription does with what arrives for its name."""
-
-    def receive(self, inbound: Inbound) -> None:
-        """Takes a request or a message."""
-
-    def end(self, error: errors.TelpherError) -> None:
-        """Says that the subscription has ended."""
-
-
-class Answered:
-    """The outcome of a call, once there is one."""
-
-    __slots__ = ("_error", "_is_done", "payload")
-
-    def __init__(self) -> None:
-        self._is_done = False
-        self._error: errors.TelpherError | None = None
-        self.payload = b""
-
-    def done(self) -> bool:
-        return self._is_done
-
-    def set_result(self, payload: bytes) -> None:
-        self.payload, self._is_done = payload, True
-
-    def set_exception(self, error: errors.TelpherError) -> None:
-        self._error, self._is_done = error, True
-
-    def result(self) -> bytes:
-        if self._error is not None:
-            raise self._error
-        return self.payload
-
-
-class Inbox:
-    """A queue whose readers wait; it ends with an error."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._items: deque[Any] = deque()
-        self._end: errors.TelpherError | None = None
-
-    def put(self, item: Any) -> None:
-        self._items.append(item)
-
-    def end(self, error: errors.TelpherError) -> None:
-        if self._end is None:
-            self._end = error
-
-    def drain(self) -> list[Any]:
-        """Returns the items that nobody has taken."""
-        left = list(self._items)
-        self._items.clear()
-        return left
-
-    def _is_ready(self) -> bool:
-        return bool(self._items) or self._end is not None
-
-    def get(self) -> Any:
-        """Returns the next item; raises the error of the end after the last."""
-        link = self._link
-        with link.lock:
-            while not self._items:
-                if self._end is not None:
-                    raise self._end
-                link.wait(self._is_ready, NEVER)
-            return self._items.popleft()
-
-    def wait(self, seconds: float) -> bool:
-        """Waits for an item or the end; False if neither came within `seconds`."""
-        with self._link.lock:
-            return self._link.wait(self._is_ready, time.monotonic() + seconds)
-
-    def check(self) -> None:
-        """Raises the error of the end."""
-        if self._end is not None:
-            raise self._end
-
-
-class Items:
-    """The items of a streamed answer, as an iterator.
-
-    Closing it, or leaving it before its end, cancels the call at the other side.
-    """
-
-    def __init__(self, connection: Connection, slot: int) -> None:
-        self._connection = connection
-        self._slot = slot
-        self._arrived: deque[bytes] = deque()
-        self._end: errors.TelpherError | None = None
-        self._is_over = False
-        self._taken = 0
-
-    def on_item(self, payload: bytes) -> None:
-        self._arrived.append(payload)
-
-    def set_result(self, payload: bytes) -> None:
-        if payload:
-            self._arrived.append(payload)
-        self._is_over = True
-
-    def set_exception(self, error: errors.TelpherError) -> None:
-        self._end = error
-        self._is_over = True
-
-    def done(self) -> bool:
-        return self._is_over
-
-    def _is_ready(self) -> bool:
-        return bool(self._arrived) or self._is_over
-
-    def __iter__(self) -> Items:
-        return self
-
-    def __next__(self) -> bytes:
-        link = self._connection.link
-        with link.lock:
-            if not self._arrived:
-                link.wait(self._is_ready, NEVER)
-            if not self._arrived:
-                if self._end is not None:
-                    raise self._end
-                raise StopIteration
-            self._taken += 1
-            if self._taken >= core.ITEMS_AHEAD // 2 and not self._is_over:
-                self._connection.core.grant(self._slot, self, self._taken)
-                self._connection.flush()
-                self._taken = 0
-            return self._arrived.popleft()
-
-    def cancel(self) -> None:
-        """Cancels the call."""
-        with self._connection.link.lock:
-            if not self._is_over:
-                self._is_over = True
-                self._connection.cancel(self._slot, self)
-
-    def close(self) -> None:
-        """Cancels the call if it has not ended."""
-        self.cancel()
-        self._arrived.clear()
-
-    def __del__(self) -> None:
-        if not self._is_over:
-            with contextlib.suppress(errors.TelpherError):
-                self.cancel()
-
-
-class Connection:
-    """One connection: moves bytes between a socket and the core. Used under the link's lock."""
-
-    def __init__(self, link: Link, address: Address) -> None:
-        options = link.options
-        self.link = link
-        self.address = address
-        self.core = core.Connection(
-            options.window(KEEPALIVE), options.token, options.name, options.in_flight_max
-        )
-        self.socket: socket.socket | None = None
-        self.is_retired = False
-        self.is_lost = False
-        self.used_at = time.monotonic()
-        self.deadline = NEVER
-        self._unsent = b""
-
-    def open(self, timeout: float) -> None:
-        """Connects and greets; called without the lock."""
-        until = time.monotonic() + timeout
-        self.socket = self._dial(timeout)
-        self.socket.setblocking(False)
-        with self.link.lock:
-            self.flush()
-        while self.core.peer is None:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            _wait_for(self.socket, left, bool(self._unsent))
-            with self.link.lock:
-                self.flush()
-                self.read()
-                if self.core.refusal is not None:
-                    raise self.core.refusal
-                if self.is_lost:
-                    raise errors.Unavailable(f"{self.address} closed the connection", sent=False)
-
-    def _dial(self, timeout: float) -> socket.socket:
-        address = self.address
-        if address.scheme == "unix":
-            opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                opened.settimeout(timeout)
-                opened.connect(address.host)
-            except BaseException:
-                opened.close()
-                raise
-            return opened
-        opened = socket.create_connection((address.host, address.port), timeout)
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        tls = self.link.options.ssl_context(address)
-        if tls is None:
-            return opened
-        try:
-            return tls.wrap_socket(opened, server_hostname=address.host)
-        except BaseException:
-            opened.close()
-            raise
-
-    @property
-    def wants_to_write(self) -> bool:
-        return bool(self._unsent)
-
-    def flush(self) -> None:
-        """Writes what the socket takes; the rest is written while waiting."""
-        opened = self.socket
-        if opened is None or self.is_lost:
-            return
-        while self._unsent or self.core.out:
-            data = self._unsent or self.core.take_out()
-            try:
-                sent = opened.send(data)
-            except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
-                self._unsent = data
-                self.core.is_pausing = True
-                return
-            except OSError as error:
-                self.lose(str(error))
-                return
-            self._unsent = data[sent:]
-        self.core.is_pausing = False
-
-    def read(self) -> None:
-        """Reads what has arrived and acts on it."""
-        opened = self.socket
-        while opened is not None and not self.is_lost:
-            try:
-                data = opened.recv(RECEIVE_SIZE)
-            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                return
-            except OSError as error:
-                self.lose(str(error))
-                return
-            if not data:
-                self.lose("the node closed it")
-                return
-            self.used_at = time.monotonic()
-            try:
-                events = self.core.receive(data)
-            except errors.TelpherError as error:
-                self.core.refusal = error
-                self.lose(error.message)
-                return
-            for kind, token, value in events:
-                if kind == 0:
-                    token.set_result(value)
-                elif kind == 1:
-                    token.set_exception(value)
-                elif kind == 2:
-                    token.on_item(value)
-                else:
-                    self.link.on_event(self, kind, token, value)
-            if self.core.out:
-                self.flush()
-            if len(data) < RECEIVE_SIZE and not isinstance(opened, ssl.SSLSocket):
-                return
-
-    def issue(
-        self,
-        kind: int,
-        flags: int,
-        route: Route | None,
-        body: bytes,
-        timeout: float | None,
-        metadata: bytes,
-        token: Any,
-        tells_deadline: bool = True,
-    ) -> int:
-        """Sends a request whose answer goes to `token`."""
-        deadline, deadline_ms = NEVER, None
-        if timeout is not None:
-            deadline = time.monotonic() + timeout
-            self.deadline = min(self.deadline, deadline)
-            if tells_deadline:
-                deadline_ms = min(int(timeout * 1000) + 1, 0xFFFFFFFF)
-        slot = self.core.request(kind, flags, route, body, deadline_ms, metadata, token, deadline)
-        self.flush()
-        return slot
-
-    def cancel(self, slot: int, token: Any) -> None:
-        self.core.cancel(slot, token)
-        self.flush()
-
-    def expire(self, now: float) -> None:
-        """Fails the calls whose deadline has passed."""
-        if now < self.deadline:
-            return
-        late, self.deadline = self.core.expired(now)
-        for token, _ in late:
-            message = "no answer came within the deadline"
-            token.set_exception(errors.DeadlineExceeded(message, sent=True))
-        self.flush()
-
-    def lose(self, reason: str) -> None:
-        """Closes the connection; its calls fail."""
-        if self.is_lost:
-            return
-        self.is_lost = True
-        if self.socket is not None:
-            self.socket.close()
-        text = f"the connection to {self.address} was lost: {reason}"
-        refusal = self.core.refusal
-        for token, may_be_sent in self.core.lose():
-            token.set_exception(refusal or core.lost(text, may_be_sent))
-        self.link.on_lost(self, text)
+_HINT = "start a node with `telpher serve --dev`, or check the address"
 
 
 class Link:
@@ -524,7 +201,7 @@ class Link:
             if len(connections) == 1 and connections[0].socket is not None:
                 only = connections[0]
                 assert only.socket is not None
-                _wait_for(only.socket, seconds, only.wants_to_write)
+                wait_for(only.socket, seconds, only.wants_to_write)
             else:
                 time.sleep(0.001)
         finally:
@@ -887,64 +564,3 @@ def _has_room(connection: Connection) -> bool:
 
 def _left(until: float) -> float | None:
     return None if until == NEVER else max(0.0, until - time.monotonic())
-
-
-def _wait_for(opened: socket.socket, seconds: float, wants_to_write: bool) -> None:
-    """Waits until the socket can be read, or written if that is wanted."""
-    if isinstance(opened, ssl.SSLSocket) and opened.pending():
-        return
-    try:
-        if hasattr(select, "poll"):
-            poll = select.poll()
-            poll.register(opened, select.POLLIN | (select.POLLOUT if wants_to_write else 0))
-            poll.poll(min(seconds, 3600.0) * 1000)
-        else:
-            writes = [opened] if wants_to_write else []
-            select.select([opened], writes, [], min(seconds, 3600.0))
-    except (OSError, ValueError):
-        # The socket was closed by another thread; the caller looks at its state.
-        return
-
-
-def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Calls a function of the user."""
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise errors.UsageError(
-            f"{function.__name__} is a coroutine function",
-            hint="use telpher.Agent for coroutine functions, or leave out `async`",
-        )
-    return function(**arguments)
-
-
-def iterate(made: Any) -> Generator[Any, None, None]:
-    """Yields the items of a generator, and closes it."""
-    yield from made
-
-
-def deadline(seconds: float | None) -> contextlib.AbstractContextManager[None]:
-    """Does nothing: a thread cannot be ended from outside. See `Request.remaining`."""
-    return contextlib.nullcontext()
-
-
-def until_stopped(ended: Inbox) -> None:
-    """Waits for SIGTERM or SIGINT, or for the end of the inbox, whose error is raised."""
-    is_stopped = threading.Event()
-
-    def stop(number: int, frame: Any) -> None:
-        is_stopped.set()
-
-    before = dict[signal.Signals, Any]()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # Only the main thread may set handlers.
-        with contextlib.suppress(ValueError):
-            before[number] = signal.signal(number, stop)
-    try:
-        while not is_stopped.is_set():
-            if ended.wait(0.1):
-                ended.check()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-_HINT = "start a node with `telpher serve --dev`, or check the address"
