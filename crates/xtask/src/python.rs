@@ -108,7 +108,11 @@ impl Tools {
             let mut types = self.command("mypy")?;
             types.arg("--cache-dir").arg(&cache);
             types.args(["--python-version", version]);
-            step::run(&format!("python: mypy for {version}"), &mut types, 5 * MINUTE)?;
+            step::run(
+                &format!("python: mypy for {version}"),
+                &mut types,
+                5 * MINUTE,
+            )?;
         }
         let mut types = self.command("pyright")?;
         types.env("PYRIGHT_PYTHON_IGNORE_WARNINGS", "1");
@@ -119,7 +123,15 @@ impl Tools {
         let build = &mut cargo(&["build", "--package", "telpher"]);
         step::run("build telpher", build, 20 * MINUTE)?;
         let mut tests = self.command("python")?;
-        tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "telpher._pytest"]);
+        tests.args([
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "telpher._pytest",
+        ]);
         tests.args(extra);
         tests.env("PYTHONPATH", folder()?.join("src"));
         tests.env("TELPHER_BINARY", tree::root()?.join("target/debug/telpher"));

@@ -64,7 +64,9 @@ fn build(tools: &Tools, profile: &str, wheels: &Path) -> Result<()> {
 fn the_wheel(wheels: &Path, part: &str) -> Result<PathBuf> {
     let found = tree::files(wheels)?.into_iter();
     let mut found = found.filter(|path| path.to_string_lossy().contains(part));
-    let wheel = found.next().with_context(|| format!("no wheel {part} was built"))?;
+    let wheel = found
+        .next()
+        .with_context(|| format!("no wheel {part} was built"))?;
     ensure!(found.next().is_none(), "there are several wheels {part}");
     Ok(wheel)
 }
@@ -80,7 +82,12 @@ fn install(wheel: &Path, name: &str) -> Result<PathBuf> {
     step::run(&format!("environment {name}"), &mut make, 2 * MINUTE)?;
     let bin = venv.join("bin");
     let mut pip = Command::new(bin.join("pip"));
-    pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-index"]);
+    pip.args([
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-index",
+    ]);
     step::run("install the wheel", pip.arg(wheel), 2 * MINUTE)?;
     Ok(bin)
 }
@@ -89,7 +96,11 @@ fn install(wheel: &Path, name: &str) -> Result<PathBuf> {
 fn try_native(wheel: &Path) -> Result<PathBuf> {
     let bin = install(wheel, "installed")?;
     let program = bin.join("telpher");
-    step::run("telpher version", Command::new(&program).arg("version"), MINUTE)?;
+    step::run(
+        "telpher version",
+        Command::new(&program).arg("version"),
+        MINUTE,
+    )?;
     let mut check = installed_python(&bin)?;
     check.arg("tools/try_installed.py").arg(&program);
     step::run("the node and the client", &mut check, 2 * MINUTE)?;
@@ -100,7 +111,10 @@ fn try_native(wheel: &Path) -> Result<PathBuf> {
 fn try_pure(wheel: &Path, program: &Path) -> Result<()> {
     let bin = install(wheel, "installed-pure")?;
     let mut serve = Command::new(bin.join("telpher"));
-    serve.arg("serve").env_remove("TELPHER_BINARY").env("PATH", "");
+    serve
+        .arg("serve")
+        .env_remove("TELPHER_BINARY")
+        .env("PATH", "");
     let output = serve.output().context("the command of the pure wheel")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(
