@@ -90,6 +90,7 @@ impl Tools {
         let paths = std::iter::once(self.venv.join("bin")).chain(std::env::split_paths(&path));
         command.env("PATH", std::env::join_paths(paths)?);
         command.env("PYTHONDONTWRITEBYTECODE", "1");
+        step::forget_cargo(&mut command);
         Ok(command)
     }
 

@@ -103,6 +103,9 @@ class RetryPolicy:
         return max(pause, error.retry_after or 0.0)
 
 
+READ_RETRY = RetryPolicy(attempts=5, idempotent=True)
+"""How a read is repeated: reading twice does no harm."""
+
 WRITE_RETRY = RetryPolicy(attempts=5, idempotent=True)
 """How a write with an id is repeated by default; its id makes that safe."""
 

@@ -12,10 +12,10 @@ from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
 from telpher._async._http import Http, path, query
-from telpher._async._repeat import at_the_leader
+from telpher._async._repeat import call
 from telpher._asyncio.link import Link
 from telpher._core import Route
-from telpher._options import WRITE_RETRY
+from telpher._options import READ_RETRY, WRITE_RETRY
 
 MESSAGES_MAX = 1_000
 BYTES_MAX = 4 << 20
@@ -87,7 +87,7 @@ class Conversation:
             raise errors.InvalidArgument("an append needs at least one message")
         ids = [message.get("id") or f"m-{uuid4().hex}" for message in messages]
         encoded = [types.encode_message(it, id) for it, id in zip(messages, ids, strict=True)]
-        payload = await at_the_leader(
+        payload = await call(
             self._link,
             wire.APPEND,
             self._route,
@@ -103,7 +103,7 @@ class Conversation:
     ) -> types.Page:
         """Reads up to `limit` messages after the number `after`."""
         body = wire.read(after + 1, min(limit, MESSAGES_MAX), BYTES_MAX)
-        payload = await at_the_leader(self._link, wire.READ, self._route, body, timeout)
+        payload = await call(self._link, wire.READ, self._route, body, timeout, READ_RETRY)
         return types.message_page(payload)
 
     async def last(self, count: int = 1) -> types.Page:

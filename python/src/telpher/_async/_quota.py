@@ -9,8 +9,9 @@ from uuid import uuid4
 from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
+from telpher._async._repeat import call
 from telpher._asyncio.link import Link
-from telpher._scope import limit
+from telpher._options import READ_RETRY, WRITE_RETRY, RetryPolicy
 
 
 class Quota:
@@ -63,7 +64,7 @@ class Quota:
 
     async def peek(self, subject: str, *, timeout: float | None = None) -> types.Taken:
         """Returns the state of the limits of a subject, and takes nothing."""
-        payload = await self._ask(wire.PEEK, wire.text16(subject), timeout)
+        payload = await self._ask(wire.PEEK, wire.text16(subject), timeout, READ_RETRY)
         (outcome,) = wire.outcomes(payload)
         return _taken(outcome)
 
@@ -87,17 +88,20 @@ class Quota:
         )
         if timeout is None and wait is not None and self._link.options.timeout is not None:
             timeout = self._link.options.timeout + wait
-        payload = await self._ask(wire.TAKE, take, timeout)
+        # With an id a repetition takes nothing more.
+        payload = await self._ask(wire.TAKE, take, timeout, WRITE_RETRY if id else None)
         (outcome,) = wire.outcomes(payload)
         return _taken(outcome)
 
     async def _settle(self, hold: int, units: Mapping[str, int] | None) -> bool:
-        payload = await self._ask(wire.SETTLE, wire.settle(hold, units), None)
+        # A hold that a first attempt has ended stays as it was settled.
+        payload = await self._ask(wire.SETTLE, wire.settle(hold, units), None, WRITE_RETRY)
         return payload == b"\x01"
 
-    async def _ask(self, kind: int, body: bytes, timeout: float | None) -> bytes:
-        timeout = limit(self._link.options.timeout if timeout is None else timeout)
-        return await self._link.call_plain(kind, body, timeout)
+    async def _ask(
+        self, kind: int, body: bytes, timeout: float | None, retry: RetryPolicy | None
+    ) -> bytes:
+        return await call(self._link, kind, None, body, timeout, retry)
 
 
 class Hold:
@@ -129,7 +133,8 @@ class Hold:
         self.taken: types.Taken | None = None
         """The limits, as the reservation left them."""
         self.was_open: bool | None = None
-        """After the block: False if the hold had ended before, at the price of the reservation."""
+        """After the block: False if the hold had ended before, at the price of the reservation, or
+        if settling it was repeated."""
 
     def cost(self, cost: Mapping[str, int] | None = None, /, **units: int) -> None:
         """Sets the true cost."""

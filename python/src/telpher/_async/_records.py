@@ -8,10 +8,11 @@ from typing import Any
 from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
-from telpher._async._repeat import at_the_leader
+from telpher._async._repeat import call
 from telpher._asyncio.link import Link
 from telpher._body import encode
 from telpher._core import Route
+from telpher._options import READ_RETRY
 
 RECORDS_MAX = 1_000
 BYTES_MAX = 1 << 20
@@ -47,7 +48,7 @@ class Records:
         if not records:
             raise errors.InvalidArgument("an append needs at least one record")
         body = wire.append(expect, [encode(record) for record in records])
-        payload = await at_the_leader(self._link, wire.APPEND, self._route, body, timeout)
+        payload = await call(self._link, wire.APPEND, self._route, body, timeout)
         return types.AppendedRecords(*wire.appended(payload))
 
     async def read(
@@ -60,7 +61,7 @@ class Records:
     ) -> types.RecordPage:
         """Reads up to `limit` records from the offset `start`, at least one if there is one."""
         body = wire.read(start, limit, bytes_max)
-        payload = await at_the_leader(self._link, wire.READ, self._route, body, timeout)
+        payload = await call(self._link, wire.READ, self._route, body, timeout, READ_RETRY)
         return types.record_page(payload)
 
     async def all(self, start: int = 0) -> AsyncIterator[types.Record]:

@@ -25,7 +25,7 @@ from telpher._core import Inbound, Route
 from telpher._options import Options, full_jitter
 
 LEADERS_MAX = 10_000
-IDLE_CHECK = 1.0
+IDLE_CHECK = 0.05
 """Seconds without traffic after which the socket is looked at before a call."""
 TICK = 0.5
 _HINT = "start a node with `telpher serve --dev`, or check the address"

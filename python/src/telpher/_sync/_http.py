@@ -18,6 +18,8 @@ from telpher._blocking.items import Items
 from telpher._blocking.link import Link
 from telpher._body import to_json
 from telpher._core import Route
+from telpher._options import READ_RETRY
+from telpher._scope import limit
 
 _ROUTE: Route = (wire.ANY, "telpher/system/http", "request")
 
@@ -114,12 +116,34 @@ class Http:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = 10.0,
     ) -> Any:
-        """Asks a route and returns the JSON of its answer, None if it is empty."""
-        answer = self.open(
-            method, path, params=params, body=body, text=text, headers=headers, timeout=timeout
-        )
-        data = answer.body()
-        return json.loads(data) if data else None
+        """Asks a route and returns the JSON of its answer, None if it is empty.
+
+        GET is repeated when a connection is lost.
+        """
+        timeout = limit(timeout)
+        until = None if timeout is None else self._link.now() + timeout
+        made = 0
+        while True:
+            try:
+                answer = self.open(
+                    method,
+                    path,
+                    params=params,
+                    body=body,
+                    text=text,
+                    headers=headers,
+                    timeout=timeout,
+                )
+                data = answer.body()
+                return json.loads(data) if data else None
+            except (errors.Unavailable, errors.Unconfirmed) as error:
+                made += 1
+                pause = READ_RETRY.pause(error, made) if method == "GET" else None
+                left = None if until is None else until - self._link.now()
+                if pause is None or (left is not None and left <= pause):
+                    raise
+                self._link.sleep(pause)
+                timeout = None if until is None else max(0.0, until - self._link.now())
 
     def events(
         self, path: str, *, params: Mapping[str, str] | None = None, position: str | None = None

@@ -10,8 +10,9 @@ from uuid import uuid4
 from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
+from telpher._sync._repeat import call
 from telpher._blocking.link import Link
-from telpher._scope import limit
+from telpher._options import READ_RETRY, WRITE_RETRY, RetryPolicy
 
 
 class Quota:
@@ -64,7 +65,7 @@ class Quota:
 
     def peek(self, subject: str, *, timeout: float | None = None) -> types.Taken:
         """Returns the state of the limits of a subject, and takes nothing."""
-        payload = self._ask(wire.PEEK, wire.text16(subject), timeout)
+        payload = self._ask(wire.PEEK, wire.text16(subject), timeout, READ_RETRY)
         (outcome,) = wire.outcomes(payload)
         return _taken(outcome)
 
@@ -88,17 +89,20 @@ class Quota:
         )
         if timeout is None and wait is not None and self._link.options.timeout is not None:
             timeout = self._link.options.timeout + wait
-        payload = self._ask(wire.TAKE, take, timeout)
+        # With an id a repetition takes nothing more.
+        payload = self._ask(wire.TAKE, take, timeout, WRITE_RETRY if id else None)
         (outcome,) = wire.outcomes(payload)
         return _taken(outcome)
 
     def _settle(self, hold: int, units: Mapping[str, int] | None) -> bool:
-        payload = self._ask(wire.SETTLE, wire.settle(hold, units), None)
+        # A hold that a first attempt has ended stays as it was settled.
+        payload = self._ask(wire.SETTLE, wire.settle(hold, units), None, WRITE_RETRY)
         return payload == b"\x01"
 
-    def _ask(self, kind: int, body: bytes, timeout: float | None) -> bytes:
-        timeout = limit(self._link.options.timeout if timeout is None else timeout)
-        return self._link.call_plain(kind, body, timeout)
+    def _ask(
+        self, kind: int, body: bytes, timeout: float | None, retry: RetryPolicy | None
+    ) -> bytes:
+        return call(self._link, kind, None, body, timeout, retry)
 
 
 class Hold:
@@ -130,7 +134,8 @@ class Hold:
         self.taken: types.Taken | None = None
         """The limits, as the reservation left them."""
         self.was_open: bool | None = None
-        """After the block: False if the hold had ended before, at the price of the reservation."""
+        """After the block: False if the hold had ended before, at the price of the reservation, or
+        if settling it was repeated."""
 
     def cost(self, cost: Mapping[str, int] | None = None, /, **units: int) -> None:
         """Sets the true cost."""

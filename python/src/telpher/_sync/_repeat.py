@@ -10,21 +10,23 @@ from telpher._options import MOVED, RetryPolicy
 from telpher._scope import limit
 
 
-def at_the_leader(
+def call(
     link: Link,
     kind: int,
-    route: Route,
+    route: Route | None,
     body: bytes,
     timeout: float | None,
     retry: RetryPolicy | None = None,
 ) -> bytes:
     """Sends a request; repeats it at the other nodes while the answer is `moved`, and as `retry`
-    allows."""
+    allows. Requests without a route concern the node that is asked."""
     timeout = limit(link.options.timeout if timeout is None else timeout)
     until = None if timeout is None else link.now() + timeout
     made = 0
     while True:
         try:
+            if route is None:
+                return link.call_plain(kind, body, timeout)
             leader = link.leader(route)
             return leader.call(kind, 0, route, body, timeout)
         except errors.TelpherError as error:
@@ -35,7 +37,7 @@ def at_the_leader(
             left = None if until is None else until - link.now()
             if pause is None or (left is not None and left <= pause):
                 raise
-            if is_moved:
+            if is_moved and route is not None:
                 link.look_elsewhere(route)
             link.sleep(pause)
             timeout = None if until is None else max(0.0, until - link.now())
