@@ -115,6 +115,11 @@ class Conversation:
         messages = tuple(map(types.http_message, found["messages"]))
         return types.Page(messages, found["start_seq"], found["head_seq"])
 
+    def message(self, id: str) -> types.Message:
+        """Returns the message with this id; `NotFound` if there is none."""
+        found = self._http.ask("GET", path(self.name, "conversations", "messages", id))
+        return types.http_message(found)
+
     def messages(self, after: int = 0) -> Iterator[types.Message]:
         """Yields the messages that exist, after the number `after`."""
         while True:
