@@ -1,4 +1,4 @@
-"""Tries an installed package: `telpher serve --dev`, both clients, and a node for tests.
+"""Tries an installed package: `telpher serve --dev`, the tutorial, and a node for tests.
 
 `try_installed.py PROGRAM`, with the Python of the environment that the package is installed in.
 """
@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import telpher
 import telpher.sync
@@ -16,6 +20,44 @@ from telpher.testing import Node
 
 LISTENERS = ("--native-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0")
 NONE = ("--kafka-listen", "none", "--slim-listen", "none")
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+PROGRAM = re.compile(r"```python\n# (\w+\.py)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.S)
+
+
+def run_tutorial(address: str) -> None:
+    """Runs the programs of docs/python.md as they are written."""
+    programs = {name: (code, output) for name, code, output in PROGRAM.findall(PAGE.read_text())}
+    environment = {**os.environ, "TELPHER_URL": address}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (code, _) in programs.items():
+            (Path(folder) / name).write_text(code)
+        command = [sys.executable, "-I", "agent.py"]
+        with subprocess.Popen(command, cwd=folder, env=environment) as agent:
+            try:
+                asyncio.run(wait_for_agent(address))
+                for name, (_, output) in programs.items():
+                    if output:
+                        done = subprocess.run(
+                            [sys.executable, "-I", name],
+                            cwd=folder,
+                            env=environment,
+                            capture_output=True,
+                            text=True,
+                            check=True,
+                        )
+                        assert done.stdout == output, (name, done.stdout)
+                        print(f"{name} prints what the page says")
+            finally:
+                agent.terminate()
+
+
+async def wait_for_agent(address: str) -> None:
+    """Waits until the agent of the tutorial is there."""
+    async with telpher.connect(address) as node:
+        while "greeter" not in str(await node.http("GET", "/v1/agents")):
+            await asyncio.sleep(0.02)
 
 
 async def talk(address: str) -> None:
@@ -29,7 +71,7 @@ async def talk(address: str) -> None:
     async with telpher.connect(address) as node, agent.attached(node):
         async with telpher.connect(address) as caller:
             assert await caller.request("acme/demo/upper", "hello") == b"HELLO"
-            chat = caller.conversation("support-42")
+            chat = caller.conversation("support-1")
             await chat.append("Where is my parcel?", expect=0)
             async with chat.answer() as answer:
                 await answer.text("On its way.")
@@ -42,7 +84,9 @@ def main() -> int:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
             assert process.stdout is not None
-            asyncio.run(talk(json.loads(process.stdout.readline())["native"]))
+            address = json.loads(process.stdout.readline())["native"]
+            asyncio.run(talk(address))
+            run_tutorial(address)
         finally:
             process.terminate()
     with Node() as node, telpher.sync.connect(node.address) as client:

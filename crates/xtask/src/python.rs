@@ -1,8 +1,8 @@
 //! `cargo xtask python`: checks and tests the Python package.
 //!
 //! The tools and the packages that the tests use are in a virtual environment below `target/python`.
-//! The tests start nodes from the debug build of `telpher`. `check` runs the same without the tests
-//! that are marked as long.
+//! The tests start nodes from the debug build of `telpher`, or from the program that TELPHER_BINARY
+//! names. `check` runs the same without the tests that are marked as long.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -121,8 +121,14 @@ impl Tools {
     }
 
     fn test(&self, extra: &[&str]) -> Result<()> {
-        let build = &mut cargo(&["build", "--package", "telpher"]);
-        step::run("build telpher", build, 20 * MINUTE)?;
+        let program = match std::env::var_os("TELPHER_BINARY") {
+            Some(program) => PathBuf::from(program),
+            None => {
+                let build = &mut cargo(&["build", "--package", "telpher"]);
+                step::run("build telpher", build, 20 * MINUTE)?;
+                tree::root()?.join("target/debug/telpher")
+            }
+        };
         let mut tests = self.command("python")?;
         tests.args([
             "-m",
@@ -135,7 +141,7 @@ impl Tools {
         ]);
         tests.args(extra);
         tests.env("PYTHONPATH", folder()?.join("src"));
-        tests.env("TELPHER_BINARY", tree::root()?.join("target/debug/telpher"));
+        tests.env("TELPHER_BINARY", program);
         step::run("python: tests", &mut tests, 20 * MINUTE)
     }
 }
