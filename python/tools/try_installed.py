@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import telpher
@@ -36,7 +37,7 @@ def run_tutorial(address: str) -> None:
         command = [sys.executable, "-I", "agent.py"]
         with subprocess.Popen(command, cwd=folder, env=environment) as agent:
             try:
-                asyncio.run(wait_for_agent(address))
+                wait_for_agent(address)
                 for name, (_, output) in programs.items():
                     if output:
                         done = subprocess.run(
@@ -53,11 +54,11 @@ def run_tutorial(address: str) -> None:
                 agent.terminate()
 
 
-async def wait_for_agent(address: str) -> None:
+def wait_for_agent(address: str) -> None:
     """Waits until the agent of the tutorial is there."""
-    async with telpher.connect(address) as node:
-        while "greeter" not in str(await node.http("GET", "/v1/agents")):
-            await asyncio.sleep(0.02)
+    with telpher.sync.connect(address) as node:
+        while "greeter" not in str(node.http("GET", "/v1/agents")):
+            time.sleep(0.02)
 
 
 async def talk(address: str) -> None:

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::python::{self, Tools};
 use crate::step;
@@ -22,21 +22,14 @@ const MINUTE: Duration = Duration::from_secs(60);
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const COMPATIBILITY: &str = "manylinux_2_17";
 
-/// Builds and tries the packages that the arguments name.
-pub(crate) fn run(args: &[String]) -> Result<()> {
-    let (kind, rest) = args.split_first().context("name a package: python")?;
-    ensure!(kind == "python", "unknown package `{kind}` (known: python)");
-    let profile = match rest {
-        [] => "release",
-        [option, name] if option == "--profile" => name,
-        _ => bail!("unknown arguments {rest:?}\nhint: --profile NAME"),
-    };
+/// Builds the wheels, and tries each in a new environment.
+pub(super) fn build(profile: &str) -> Result<()> {
     let tools = Tools::install(Path::new("python3"), "tools")?;
     let wheels = python::workspace()?.join("wheels");
     if wheels.exists() {
         fs::remove_dir_all(&wheels)?;
     }
-    build(&tools, profile, &wheels)?;
+    wheel(&tools, profile, &wheels)?;
     let native = the_wheel(&wheels, COMPATIBILITY)?;
     let mut pure = tools.command("python")?;
     pure.arg("tools/pure_wheel.py").arg(&native).arg(&wheels);
@@ -52,12 +45,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 /// Builds the wheel with the program; maturin checks its symbols against the tag.
-fn build(tools: &Tools, profile: &str, wheels: &Path) -> Result<()> {
+fn wheel(tools: &Tools, profile: &str, wheels: &Path) -> Result<()> {
     let mut maturin = tools.command("maturin")?;
     maturin.args(["build", "--zig", "--compatibility", COMPATIBILITY]);
     maturin.args(["--profile", profile, "--target", TARGET, "--out"]);
     maturin.arg(wheels);
-    maturin.env("CARGO_TARGET_DIR", tree::root()?.join("target"));
+    // Builds with zig and static builds would replace each other in one directory.
+    maturin.env("CARGO_TARGET_DIR", python::workspace()?.join("build"));
     step::run("wheel with the program", &mut maturin, 60 * MINUTE)
 }
 
