@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use crate::step::expect_none;
 use crate::step::{self, cargo};
-use crate::{crash, deps, language, mutants, setup};
+use crate::{crash, deps, language, mutants, python, setup};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -45,6 +45,7 @@ pub(crate) fn check(args: &[String]) -> Result<()> {
     step::run("documentation", documentation, 10 * MINUTE)?;
     crash::short()?;
     mutants::run(&[])?;
+    python::short()?;
     let tests = &mut cargo(&["test", "--workspace"]);
     let threads = thread::available_parallelism()?.get() * TESTS_PER_CPU;
     tests.env("RUST_TEST_THREADS", threads.to_string());

@@ -23,6 +23,7 @@ mod oracle;
 mod outside;
 mod package;
 mod peers;
+mod python;
 mod setup;
 mod sim;
 mod size;
@@ -39,7 +40,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 21] = [
+const TASKS: [Task; 22] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; CI runs this task",
@@ -126,6 +127,11 @@ const TASKS: [Task; 21] = [
         about: "make nodes and links of a cluster fail under load, and compare every answer with the log; \
                 --rounds N, names of faults",
         run: cluster::run,
+    },
+    Task {
+        name: "python",
+        about: "check and test the Python package; --interpreter PATH, -- PYTEST-ARGUMENTS",
+        run: python::run,
     },
     Task {
         name: "openapi",

@@ -3,6 +3,7 @@
 mod container;
 mod deb;
 mod kubernetes;
+mod python;
 mod stage;
 
 use anyhow::{Result, bail};
@@ -26,14 +27,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
     }
     if names.is_empty() {
-        bail!("name what to build\nhint: cargo xtask package deb container kubernetes");
+        bail!("name what to build\nhint: cargo xtask package deb container kubernetes python");
     }
     for name in names {
         match name {
             "deb" => deb::build(profile)?,
             "container" => container::build(profile)?,
             "kubernetes" => kubernetes::check()?,
-            _ => bail!("unknown package `{name}`\nhint: deb, container, kubernetes"),
+            "python" => python::build(profile)?,
+            _ => bail!("unknown package `{name}`\nhint: deb, container, kubernetes, python"),
         }
     }
     Ok(())

@@ -75,7 +75,7 @@ const NEEDS: [RequiredProgram; 10] = [
 const VENV: RequiredProgram = RequiredProgram {
     program: "python3 -m venv",
     package: "python3-venv",
-    reason: "tests of the SLIM listener run SLIM's own bindings, from PyPI",
+    reason: "tests of the Python package and of the SLIM listener install packages from PyPI",
 };
 
 /// Components that a minimal toolchain lacks, by `cargo` command.

@@ -20,13 +20,18 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(cargo_path());
     command.args(args);
+    forget_cargo(&mut command);
+    command
+}
+
+/// Removes what `cargo run` has added to the environment of a command that calls cargo itself.
+pub(crate) fn forget_cargo(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if INHERITED.iter().any(|prefix| name.starts_with(prefix)) {
             command.env_remove(&*name);
         }
     }
-    command
 }
 
 const INHERITED: [&str; 5] = [

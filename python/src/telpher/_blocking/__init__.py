@@ -1,0 +1,1 @@
+"""The client's connection, driven by blocking sockets."""

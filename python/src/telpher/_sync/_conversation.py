@@ -1,0 +1,424 @@
+# Made by tools/make_sync.py from telpher/_async/_conversation.py: do not edit.
+"""Conversations: append, read, follow, streamed answers, windows, lists and read marks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+from uuid import uuid4
+
+from telpher import _errors as errors
+from telpher import _types as types
+from telpher import _wire as wire
+from telpher._sync._http import Http, path, query
+from telpher._sync._repeat import call
+from telpher._blocking.link import Link
+from telpher._core import Route
+from telpher._options import READ_RETRY, WRITE_RETRY
+
+MESSAGES_MAX = 1_000
+BYTES_MAX = 4 << 20
+Part = Mapping[str, Any]
+
+
+class Conversation:
+    """A conversation, from `Client.conversation`. The first message creates it.
+
+    ```
+    chat = node.conversation("support-42")
+    chat.append("Where is my parcel?", author="alice")
+    chat.append("Hello?", expect=1)               # Conflict if the newest message is not 1
+    window = chat.context(budget=8000)            # what to send to a model
+    with chat.answer() as answer:                 # one message, however it ends
+        answer.text("On its way.")
+    ```
+    """
+
+    def __init__(self, link: Link, http: Http, name: str) -> None:
+        self._link = link
+        self._http = http
+        self._route: Route = (wire.CONVERSATION, name, "")
+        self.name = name
+        """The full name, `org/namespace/x`."""
+
+    def __repr__(self) -> str:
+        return f"Conversation({self.name!r})"
+
+    def append(
+        self,
+        text: str | None = None,
+        *,
+        role: str = "user",
+        parts: Sequence[Part] | None = None,
+        author: str = "",
+        id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tokens: int | None = None,
+        expect: int | None = None,
+        timeout: float | None = None,
+    ) -> types.Appended:
+        """Appends one message; returns when it is on disk.
+
+        `id` makes a repetition safe: the same message is not appended twice. Without one an id is
+        made, and the append is repeated with it when its outcome is unknown. `expect` is the number
+        that the newest message must have (0: none yet), else `Conflict` has the number in `head`.
+        """
+        new: types.NewMessage = {"role": role, "author": author, "id": id or ""}
+        if text is not None:
+            new["text"] = text
+        if parts is not None:
+            new["parts"] = parts
+        if metadata is not None:
+            new["metadata"] = metadata
+        if tokens is not None:
+            new["tokens"] = tokens
+        return self.append_all([new], expect=expect, timeout=timeout)
+
+    def append_all(
+        self,
+        messages: Sequence[types.NewMessage],
+        *,
+        expect: int | None = None,
+        timeout: float | None = None,
+    ) -> types.Appended:
+        """Appends messages, all or none; returns when they are on disk."""
+        if not messages:
+            raise errors.InvalidArgument("an append needs at least one message")
+        ids = [message.get("id") or f"m-{uuid4().hex}" for message in messages]
+        encoded = [types.encode_message(it, id) for it, id in zip(messages, ids, strict=True)]
+        payload = call(
+            self._link,
+            wire.APPEND,
+            self._route,
+            wire.append(expect, encoded),
+            timeout,
+            WRITE_RETRY,
+        )
+        first, end, deduplicated, _ = wire.appended_messages(payload)
+        return types.Appended(first, end - 1, deduplicated, ids)
+
+    def read(
+        self, after: int = 0, *, limit: int = 100, timeout: float | None = None
+    ) -> types.Page:
+        """Reads up to `limit` messages after the number `after`."""
+        body = wire.read(after + 1, min(limit, MESSAGES_MAX), BYTES_MAX)
+        payload = call(self._link, wire.READ, self._route, body, timeout, READ_RETRY)
+        return types.message_page(payload)
+
+    def last(self, count: int = 1) -> types.Page:
+        """Reads the newest `count` messages, in their order."""
+        found = self._http.ask(
+            "GET", path(self.name, "conversations", "messages"), params=query(last=count)
+        )
+        messages = tuple(map(types.http_message, found["messages"]))
+        return types.Page(messages, found["start_seq"], found["head_seq"])
+
+    def message(self, id: str) -> types.Message:
+        """Returns the message with this id; `NotFound` if there is none."""
+        found = self._http.ask("GET", path(self.name, "conversations", "messages", id))
+        return types.http_message(found)
+
+    def messages(self, after: int = 0) -> Iterator[types.Message]:
+        """Yields the messages that exist, after the number `after`."""
+        while True:
+            page = self.read(after, limit=MESSAGES_MAX)
+            for message in page.messages:
+                after = message.seq
+                yield message
+            if not page.messages or after >= page.head:
+                return
+
+    def tail(self, after: int = 0) -> Iterator[types.Message]:
+        """Yields the messages after the number `after`, and then new ones as they are appended.
+
+        It survives reconnects. `follow` shows streamed answers while they are written, too.
+        """
+        while True:
+            try:
+                leader = self._link.leader(self._route)
+                items = leader.items(
+                    wire.FOLLOW,
+                    0,
+                    self._route,
+                    wire.read(after + 1, MESSAGES_MAX, BYTES_MAX),
+                    None,
+                )
+                try:
+                    for payload in items:
+                        for message in types.message_page(payload).messages:
+                            after = message.seq
+                            yield message
+                finally:
+                    items.close()
+            except (errors.Unconfirmed, errors.Unavailable):
+                self._link.check()
+                self._link.sleep(0.05)
+            except errors.Moved:
+                self._link.look_elsewhere(self._route)
+                self._link.sleep(0.05)
+
+    def follow(
+        self, after: int | str = 0
+    ) -> Iterator[types.Event | types.Head | types.Delta | types.Stop | types.Closed]:
+        """Yields everything that happens after a position, and continues after a reconnect.
+
+        `after` is the number of a message, or the `position` of an event. The events: `Event` with
+        a `message`; `Head` when all existing messages have been shown; `Delta` for each chunk of an
+        answer that is being streamed; `Stop` when its author was asked to stop; `Closed` when it
+        has ended.
+        """
+        position = str(after)
+        route = path(self.name, "conversations", "messages")
+        while True:
+            try:
+                for kind, at, data in self._http.events(route, position=position):
+                    event = _event(kind, at, data)
+                    if at:
+                        position = at
+                    if event is not None:
+                        yield event
+            except (errors.Unconfirmed, errors.Unavailable, errors.Moved):
+                self._link.check()
+            self._link.sleep(0.05)
+
+    def answer(
+        self,
+        id: str | None = None,
+        *,
+        role: str = "assistant",
+        author: str = "",
+        tokens: int | None = None,
+    ) -> Answer:
+        """Streams an answer, as a context manager; see `Answer`."""
+        return Answer(self, id or f"a-{uuid4().hex}", role, author, tokens)
+
+    def stop(self, message: str) -> None:
+        """Asks the author of the streamed answer with the id `message` to stop."""
+        self._http.ask(
+            "POST", path(self.name, "conversations", "messages", message, "stop"), body={}
+        )
+
+    def context(
+        self,
+        budget: int | None = None,
+        *,
+        reserve: int | None = None,
+        policy: str | None = None,
+        n: int | None = None,
+        keep: Sequence[str] | None = None,
+        drop_first: Sequence[str] | None = None,
+        keep_tool_turns: int | None = None,
+        step: float | None = None,
+    ) -> types.ContextWindow:
+        """Returns the messages to send to a model within `budget` tokens.
+
+        The window takes at most `budget` minus `reserve`. What is not given is taken from the
+        conversation's own settings (`update(context=…)`).
+        """
+        params = query(
+            budget=budget,
+            reserve=reserve,
+            policy=policy,
+            n=n,
+            keep=",".join(keep) if keep is not None else None,
+            drop_first=",".join(drop_first) if drop_first is not None else None,
+            keep_tool_turns=keep_tool_turns,
+            step=step,
+        )
+        found = self._http.ask(
+            "GET", path(self.name, "conversations", "context"), params=params
+        )
+        messages = tuple(map(types.http_message, found["messages"]))
+        return types.ContextWindow(messages, int(found["tokens"]), found)
+
+    def state(self) -> types.ConversationState:
+        """Returns metadata, settings, read marks and open answers; `NotFound` if it does not
+        exist."""
+        return _state(self._http.ask("GET", path(self.name, "conversations")))
+
+    def update(
+        self, *, version: int | None = None, **settings: Any
+    ) -> types.ConversationState:
+        """Changes `metadata` (merged as RFC 7396), `archived`, `keep_last`, `ttl_s`, `agent`,
+        `participants`, `context` and other settings.
+
+        `version` is the one that the state must have, else `Conflict`. The conversation must exist;
+        `create` makes one without messages.
+        """
+        headers = {} if version is None else {"if-match": f'"{version}"'}
+        found = self._http.ask(
+            "PATCH", path(self.name, "conversations"), body=settings, headers=headers
+        )
+        return _state(found)
+
+    def create(self, **settings: Any) -> types.ConversationState:
+        """Creates the conversation without a message, or changes its settings if it exists."""
+        return _state(self._http.ask("PUT", path(self.name, "conversations"), body=settings))
+
+    def mark(self, who: str, seq: int) -> None:
+        """Sets the read mark of a participant: every message up to `seq` is read."""
+        self._http.ask(
+            "PUT", path(self.name, "conversations", "cursors", who), body={"seq": seq}
+        )
+
+    def summarize(
+        self, text: str, *, through: int, role: str = "system", tokens: int | None = None
+    ) -> None:
+        """Sets the summary that replaces all messages up to the number `through` in windows; the
+        messages stay."""
+        message = {"role": role, "parts": [{"type": "text", "text": text}]}
+        body: dict[str, Any] = {"message": message, "through_seq": through}
+        if tokens is not None:
+            body["tokens"] = tokens
+        self._http.ask("PUT", path(self.name, "conversations", "summary"), body=body)
+
+    def fork(self, id: str, *, at: int | None = None) -> Conversation:
+        """Copies the conversation up to the message `at` (default the newest) to the name `id` in
+        the same namespace; returns the copy."""
+        body: dict[str, Any] = {"id": id}
+        if at is not None:
+            body["at_seq"] = at
+        self._http.ask("POST", path(self.name, "conversations", "fork"), body=body)
+        org, namespace, _ = self.name.split("/")
+        return Conversation(self._link, self._http, f"{org}/{namespace}/{id}")
+
+    def erase(self) -> None:
+        """Erases the conversation. Its name is not used again."""
+        self._http.ask("DELETE", path(self.name, "conversations"))
+
+
+class Answer:
+    """An answer that is streamed into a conversation: watchers see each chunk, and it becomes one
+    message however it ends.
+
+    ```
+    with chat.answer() as answer:
+        for piece in model.stream(window):
+            answer.text(piece)
+    print(answer.seq)
+    ```
+
+    Leaving the block normally completes the message; an exception leaves it `aborted`. The chunks
+    are UI message chunks of the AI SDK: `text` and `reasoning` make them, `chunk` sends any other.
+    """
+
+    def __init__(
+        self, chat: Conversation, id: str, role: str, author: str, tokens: int | None
+    ) -> None:
+        self._chat = chat
+        self._role = role
+        self._author = author
+        self._tokens = tokens
+        self._lines = list[str]()
+        self._open: tuple[str, str] | None = None
+        self._made = 0
+        self._is_over = False
+        self.id = id
+        """The id of the message."""
+        self.seq: int | None = None
+        """The number of the message, once the block is left."""
+        self.status: types.Status | None = None
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def text(self, delta: str) -> None:
+        """Adds text."""
+        self._part("text", delta)
+
+    def reasoning(self, delta: str) -> None:
+        """Adds reasoning."""
+        self._part("reasoning", delta)
+
+    def chunk(self, chunk: Mapping[str, Any]) -> None:
+        """Sends a chunk of the AI SDK, such as `{"type": "tool-input-available", …}`."""
+        self._close_part()
+        self._send(chunk)
+
+    def finish(self, reason: str = "stop", **fields: Any) -> None:
+        """Completes the answer; leaving the block does it, too."""
+        if not self._is_over:
+            self._close_part()
+            self._send({"type": "finish", "finishReason": reason, **fields})
+            self._end()
+
+    def abort(self) -> None:
+        """Ends the answer as `aborted`, with what was sent so far."""
+        if not self._is_over:
+            self._send({"type": "abort"})
+            self._end()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.abort()
+
+    def _part(self, kind: str, delta: str) -> None:
+        if self._open is None or self._open[0] != kind:
+            self._close_part()
+            self._made += 1
+            self._open = (kind, f"{kind}-{self._made}")
+            self._send({"type": f"{kind}-start", "id": self._open[1]})
+        self._send({"type": f"{kind}-delta", "id": self._open[1], "delta": delta})
+
+    def _close_part(self) -> None:
+        if self._open is not None:
+            kind, id = self._open
+            self._open = None
+            self._send({"type": f"{kind}-end", "id": id})
+
+    def _send(self, chunk: Mapping[str, Any]) -> None:
+        if self._is_over:
+            raise errors.InvalidArgument("the answer has ended")
+        self._lines.append(json.dumps(chunk, ensure_ascii=False))
+
+    def _end(self) -> None:
+        self._is_over = True
+        params = query(role=self._role, tokens=self._tokens)
+        if self._author:
+            params["from"] = self._author
+        found = self._chat._http.ask(
+            "POST",
+            path(self._chat.name, "conversations", "messages", self.id, "stream"),
+            params=params,
+            text="\n".join(self._lines) + "\n",
+        )
+        self.seq = found["seq"]
+        self.status = types.Status(found.get("status", "complete"))
+
+
+def _state(found: Mapping[str, Any]) -> types.ConversationState:
+    return types.ConversationState(
+        name=found["name"],
+        head=found["head_seq"],
+        version=found["version"],
+        metadata=found["metadata"],
+        is_archived=found["archived"],
+        raw=found,
+    )
+
+
+def _event(
+    kind: str, at: str, data: Any
+) -> types.Event | types.Head | types.Delta | types.Stop | types.Closed | None:
+    if kind == "message":
+        return types.Event(types.http_message(data), at)
+    if kind == "head":
+        return types.Head(data["head_seq"], at)
+    if kind == "delta":
+        return types.Delta(data["draft"], data["mid"], data["index"], data["chunk"], at)
+    if kind == "stop":
+        return types.Stop(data["draft"], data["mid"], at)
+    if kind == "closed":
+        return types.Closed(data["draft"], data.get("chunk"), at)
+    if kind == "error":
+        raise errors.from_problem(int(data.get("status", 500)), data)
+    return None
