@@ -19,9 +19,15 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Tests that `check` runs.
 const SHORT: &[&str] = &["-m", "not long"];
 
-/// Checks types and style, and runs all tests; `--interpreter PATH`, which may be repeated, runs the
+/// Checks types and style, and runs all tests; with `--adapters`, those of the adapters that are named,
+/// or of all. `--interpreter PATH`, which may be repeated, runs the
 /// tests with another Python, too. Arguments after `--` go to pytest.
 pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let [first, names @ ..] = args
+        && first == "--adapters"
+    {
+        return adapters(names);
+    }
     let mut interpreters = Vec::new();
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
@@ -31,7 +37,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
                 interpreters.push(PathBuf::from(path));
             }
             "--" => break,
-            _ => bail!("unknown argument `{arg}`\nhint: --interpreter PATH, -- PYTEST-ARGUMENTS"),
+            _ => bail!(
+                "unknown argument `{arg}`\nhint: --adapters [NAME...], --interpreter PATH, -- PYTEST-ARGUMENTS"
+            ),
         }
     }
     let extra: Vec<&str> = rest.map(String::as_str).collect();
@@ -43,6 +51,17 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Tools::install(&interpreter, &format!("tools{name}"))?.test(&extra)?;
     }
     Ok(())
+}
+
+/// Tests the adapters of agent frameworks, each in an environment with its framework.
+fn adapters(names: &[String]) -> Result<()> {
+    let build = &mut cargo(&["build", "--package", "telpher"]);
+    step::run("build the node", build, 20 * MINUTE)?;
+    let mut tests = Command::new("python3");
+    tests.arg("tools/adapters.py").args(names);
+    tests.current_dir(folder()?);
+    step::forget_cargo(&mut tests);
+    step::run("python: adapters", &mut tests, 60 * MINUTE)
 }
 
 /// The short form for `cargo xtask check`.
