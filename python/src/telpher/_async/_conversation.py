@@ -414,8 +414,15 @@ class Answer:
             await self._upload.aclose()
             self._waiting = [text]
         except errors.Gone:
-            await self._ended()
-            raise _Stopped(self) from None
+            await self._stop()
+        else:
+            if self._upload.is_answered and not is_last:
+                await self._stop()
+
+    async def _stop(self) -> None:
+        """Leaves the block; raises the error if the answer was not stopped but refused."""
+        await self._ended()
+        raise _Stopped(self)
 
     async def _end(self, chunks: Sequence[Mapping[str, Any]]) -> None:
         try:

@@ -176,6 +176,11 @@ class Upload:
         timeout = self._link.options.timeout
         await self._link.call(wire.REQUEST, 0, _UPLOAD, to_json(piece), timeout)
 
+    @property
+    def is_answered(self) -> bool:
+        """True if the request has been answered; what is sent after that is ignored."""
+        return self._items.has_arrived
+
     async def answer(self) -> Any:
         """Returns the JSON of the answer; raises its error."""
         answer = await answer_of(self._items)

@@ -415,8 +415,15 @@ class Answer:
             self._upload.close()
             self._waiting = [text]
         except errors.Gone:
-            self._ended()
-            raise _Stopped(self) from None
+            self._stop()
+        else:
+            if self._upload.is_answered and not is_last:
+                self._stop()
+
+    def _stop(self) -> None:
+        """Leaves the block; raises the error if the answer was not stopped but refused."""
+        self._ended()
+        raise _Stopped(self)
 
     def _end(self, chunks: Sequence[Mapping[str, Any]]) -> None:
         try:

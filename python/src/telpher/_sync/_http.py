@@ -177,6 +177,11 @@ class Upload:
         timeout = self._link.options.timeout
         self._link.call(wire.REQUEST, 0, _UPLOAD, to_json(piece), timeout)
 
+    @property
+    def is_answered(self) -> bool:
+        """True if the request has been answered; what is sent after that is ignored."""
+        return self._items.has_arrived
+
     def answer(self) -> Any:
         """Returns the JSON of the answer; raises its error."""
         answer = answer_of(self._items)
