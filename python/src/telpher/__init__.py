@@ -57,6 +57,7 @@ from telpher._options import RetryPolicy
 from telpher._types import (
     Appended,
     AppendedRecords,
+    Cleared,
     Closed,
     ContextWindow,
     ConversationState,
@@ -94,6 +95,7 @@ __all__ = [
     "BudgetExceeded",
     "Busy",
     "Cancelled",
+    "Cleared",
     "Client",
     "Closed",
     "Conflict",

@@ -17,6 +17,7 @@ from telpher._errors import InvalidArgument
 __all__ = [
     "Appended",
     "AppendedRecords",
+    "Cleared",
     "Closed",
     "ContextWindow",
     "ConversationState",
@@ -334,6 +335,18 @@ class Event:
 
     message: Message
     position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """All messages up to the number `through` were erased."""
+
+    through: int
+    position: str
+
+
+AnyEvent = Event | Head | Delta | Stop | Closed | Cleared
+"""What `Conversation.follow` yields."""
 
 
 @dataclass(frozen=True, slots=True)

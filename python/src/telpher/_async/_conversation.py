@@ -11,7 +11,7 @@ from uuid import uuid4
 from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
-from telpher._async._http import Http, path, query
+from telpher._async._http import Http, Upload, path, query
 from telpher._async._repeat import call
 from telpher._asyncio.link import Link
 from telpher._core import Route
@@ -120,9 +120,18 @@ class Conversation:
         return types.http_message(found)
 
     async def messages(self, after: int = 0) -> AsyncIterator[types.Message]:
-        """Yields the messages that exist, after the number `after`."""
+        """Yields the messages that exist, after the number `after`.
+
+        From the beginning (0) it yields what is still stored.
+        """
         while True:
-            page = await self.read(after, limit=MESSAGES_MAX)
+            try:
+                page = await self.read(after, limit=MESSAGES_MAX)
+            except errors.Trimmed as error:
+                if after or not error.start:
+                    raise
+                after = error.start - 1
+                continue
             for message in page.messages:
                 after = message.seq
                 yield message
@@ -151,6 +160,10 @@ class Conversation:
                             yield message
                 finally:
                     await items.aclose()
+            except errors.Trimmed as error:
+                if after or not error.start:
+                    raise
+                after = error.start - 1
             except (errors.Unconfirmed, errors.Unavailable):
                 self._link.check()
                 await self._link.sleep(0.05)
@@ -158,15 +171,13 @@ class Conversation:
                 await self._link.look_elsewhere(self._route)
                 await self._link.sleep(0.05)
 
-    async def follow(
-        self, after: int | str = 0
-    ) -> AsyncIterator[types.Event | types.Head | types.Delta | types.Stop | types.Closed]:
+    async def follow(self, after: int | str = 0) -> AsyncIterator[types.AnyEvent]:
         """Yields everything that happens after a position, and continues after a reconnect.
 
         `after` is the number of a message, or the `position` of an event. The events: `Event` with
         a `message`; `Head` when all existing messages have been shown; `Delta` for each chunk of an
         answer that is being streamed; `Stop` when its author was asked to stop; `Closed` when it
-        has ended.
+        has ended; `Cleared` when all messages were erased.
         """
         position = str(after)
         route = path(self.name, "conversations", "messages")
@@ -283,6 +294,13 @@ class Conversation:
         org, namespace, _ = self.name.split("/")
         return Conversation(self._link, self._http, f"{org}/{namespace}/{id}")
 
+    async def clear(self, *, expect: int | None = None) -> types.ConversationState:
+        """Erases all messages. The name, the settings and the numbering stay: the next message gets
+        the next number. `expect` is the number that the newest message must have."""
+        headers = {} if expect is None else {"if-match": f'"{expect}"'}
+        route = path(self.name, "conversations", "clear")
+        return _state(await self._http.ask("POST", route, headers=headers))
+
     async def erase(self) -> None:
         """Erases the conversation. Its name is not used again."""
         await self._http.ask("DELETE", path(self.name, "conversations"))
@@ -299,18 +317,21 @@ class Answer:
     print(answer.seq)
     ```
 
-    Leaving the block normally completes the message; an exception leaves it `aborted`. The chunks
-    are UI message chunks of the AI SDK: `text` and `reasoning` make them, `chunk` sends any other.
+    Leaving the block normally completes the message; an exception leaves it `aborted`. If it is
+    stopped (`Conversation.stop`), the block ends quietly at the next chunk, and the status is
+    `stopped`. The chunks are UI message chunks of the AI SDK: `text` and `reasoning` make
+    them, `chunk` sends any other. A node of an earlier version gets all of them at the end.
     """
 
     def __init__(
         self, chat: Conversation, id: str, role: str, author: str, tokens: int | None
     ) -> None:
         self._chat = chat
-        self._role = role
-        self._author = author
-        self._tokens = tokens
-        self._lines = list[str]()
+        self._params = query(role=role, tokens=tokens)
+        if author:
+            self._params["from"] = author
+        self._upload: Upload | None = None
+        self._waiting: list[str] | None = None
         self._open: tuple[str, str] | None = None
         self._made = 0
         self._is_over = False
@@ -319,6 +340,7 @@ class Answer:
         self.seq: int | None = None
         """The number of the message, once the block is left."""
         self.status: types.Status | None = None
+        """How the message ended, once the block is left."""
 
     async def __aenter__(self) -> Answer:
         return self
@@ -333,65 +355,109 @@ class Answer:
 
     async def chunk(self, chunk: Mapping[str, Any]) -> None:
         """Sends a chunk of the AI SDK, such as `{"type": "tool-input-available", …}`."""
-        await self._close_part()
-        await self._send(chunk)
+        await self._send([*self._end_of_part(), chunk])
 
     async def finish(self, reason: str = "stop", **fields: Any) -> None:
         """Completes the answer; leaving the block does it, too."""
         if not self._is_over:
-            await self._close_part()
-            await self._send({"type": "finish", "finishReason": reason, **fields})
-            await self._end()
+            end = {"type": "finish", "finishReason": reason, **fields}
+            await self._end([*self._end_of_part(), end])
 
     async def abort(self) -> None:
         """Ends the answer as `aborted`, with what was sent so far."""
         if not self._is_over:
-            await self._send({"type": "abort"})
-            await self._end()
+            await self._end([{"type": "abort"}])
 
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
+    ) -> bool:
+        if isinstance(error, _Stopped) and error.answer is self:
+            return True
         if kind is None:
             await self.finish()
-        else:
+        elif not self._is_over:
             await self.abort()
+        return False
 
     async def _part(self, kind: str, delta: str) -> None:
+        chunks = list[Mapping[str, Any]]()
         if self._open is None or self._open[0] != kind:
-            await self._close_part()
+            chunks = self._end_of_part()
             self._made += 1
             self._open = (kind, f"{kind}-{self._made}")
-            await self._send({"type": f"{kind}-start", "id": self._open[1]})
-        await self._send({"type": f"{kind}-delta", "id": self._open[1], "delta": delta})
+            chunks.append({"type": f"{kind}-start", "id": self._open[1]})
+        chunks.append({"type": f"{kind}-delta", "id": self._open[1], "delta": delta})
+        await self._send(chunks)
 
-    async def _close_part(self) -> None:
-        if self._open is not None:
-            kind, id = self._open
-            self._open = None
-            await self._send({"type": f"{kind}-end", "id": id})
+    def _end_of_part(self) -> list[Mapping[str, Any]]:
+        if self._open is None:
+            return []
+        kind, id = self._open
+        self._open = None
+        return [{"type": f"{kind}-end", "id": id}]
 
-    async def _send(self, chunk: Mapping[str, Any]) -> None:
+    async def _send(self, chunks: Sequence[Mapping[str, Any]], is_last: bool = False) -> None:
         if self._is_over:
             raise errors.InvalidArgument("the answer has ended")
-        self._lines.append(json.dumps(chunk, ensure_ascii=False))
+        text = "".join(json.dumps(chunk, ensure_ascii=False) + "\n" for chunk in chunks)
+        if self._waiting is not None:
+            self._waiting.append(text)
+            return
+        if self._upload is None:
+            self._upload = await self._chat._http.upload(self._path(), self._params)
+        try:
+            await self._upload.send(text, is_last=is_last)
+        except errors.UnknownMethod:
+            await self._upload.aclose()
+            self._waiting = [text]
+        except errors.Gone:
+            await self._stop()
+        else:
+            if self._upload.is_answered and not is_last:
+                await self._stop()
 
-    async def _end(self) -> None:
+    async def _stop(self) -> None:
+        """Leaves the block; raises the error if the answer was not stopped but refused."""
+        await self._ended()
+        raise _Stopped(self)
+
+    async def _end(self, chunks: Sequence[Mapping[str, Any]]) -> None:
+        try:
+            await self._send(chunks, is_last=True)
+        except _Stopped:
+            return
+        finally:
+            self._is_over = True
+        if self._waiting is None:
+            await self._ended()
+            return
+        http = self._chat._http
+        text = "".join(self._waiting)
+        self._end_with(await http.ask("POST", self._path(), params=self._params, text=text))
+
+    async def _ended(self) -> None:
+        """Takes the node's answer, which comes when the message is stored."""
         self._is_over = True
-        params = query(role=self._role, tokens=self._tokens)
-        if self._author:
-            params["from"] = self._author
-        found = await self._chat._http.ask(
-            "POST",
-            path(self._chat.name, "conversations", "messages", self.id, "stream"),
-            params=params,
-            text="\n".join(self._lines) + "\n",
-        )
+        if self._upload is not None:
+            self._end_with(await self._upload.answer())
+
+    def _end_with(self, found: Mapping[str, Any]) -> None:
         self.seq = found["seq"]
         self.status = types.Status(found.get("status", "complete"))
+
+    def _path(self) -> str:
+        return path(self._chat.name, "conversations", "messages", self.id, "stream")
+
+
+class _Stopped(errors.Cancelled):
+    """The answer has ended at the node, because somebody asked to stop it."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__("the answer was stopped", sent=True)
+        self.answer = answer
 
 
 def _state(found: Mapping[str, Any]) -> types.ConversationState:
@@ -405,9 +471,7 @@ def _state(found: Mapping[str, Any]) -> types.ConversationState:
     )
 
 
-def _event(
-    kind: str, at: str, data: Any
-) -> types.Event | types.Head | types.Delta | types.Stop | types.Closed | None:
+def _event(kind: str, at: str, data: Any) -> types.AnyEvent | None:
     if kind == "message":
         return types.Event(types.http_message(data), at)
     if kind == "head":
@@ -418,6 +482,8 @@ def _event(
         return types.Stop(data["draft"], data["mid"], at)
     if kind == "closed":
         return types.Closed(data["draft"], data.get("chunk"), at)
+    if kind == "cleared":
+        return types.Cleared(data["cleared_seq"], at)
     if kind == "error":
         raise errors.from_problem(int(data.get("status", 500)), data)
     return None

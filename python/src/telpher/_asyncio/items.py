@@ -144,6 +144,11 @@ class Items:
             self._taken = 0
         return self._arrived.popleft()
 
+    @property
+    def has_arrived(self) -> bool:
+        """True if an item, or the end, has arrived and was not taken."""
+        return bool(self._arrived) or self._is_over
+
     def cancel(self) -> None:
         """Cancels the call."""
         if not self._is_over:

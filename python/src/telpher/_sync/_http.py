@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
+from uuid import uuid4
 
 from telpher import _errors as errors
 from telpher import _wire as wire
@@ -22,6 +23,7 @@ from telpher._options import READ_RETRY
 from telpher._scope import limit
 
 _ROUTE: Route = (wire.ANY, "telpher/system/http", "request")
+_UPLOAD: Route = (wire.ANY, "telpher/system/http", "upload")
 
 
 def path(name: str, kind: str, *rest: str) -> str:
@@ -95,15 +97,7 @@ class Http:
         if headers:
             request["headers"] = dict(headers)
         items = self._link.items(wire.REQUEST, wire.STREAM, _ROUTE, to_json(request), timeout)
-        head = next(items, None)
-        if head is None:
-            raise errors.ProtocolError("the node's HTTP agent sent no answer")
-        found = json.loads(head)
-        status = int(found["status"])
-        answer = Answer(status, found.get("headers", {}), items)
-        if 200 <= status < 300 or status == 304:
-            return answer
-        raise _problem(status, answer.body())
+        return answer_of(items)
 
     def ask(
         self,
@@ -145,6 +139,13 @@ class Http:
                 self._link.sleep(pause)
                 timeout = None if until is None else max(0.0, until - self._link.now())
 
+    def upload(self, path: str, params: Mapping[str, str]) -> Upload:
+        """Opens a request whose body is sent in pieces."""
+        name = uuid4().hex
+        asked = {"method": "POST", "path": f"{path}?{urlencode(params)}", "upload": name}
+        items = self._link.items(wire.REQUEST, wire.STREAM, _ROUTE, to_json(asked), None)
+        return Upload(self._link, name, items)
+
     def events(
         self, path: str, *, params: Mapping[str, str] | None = None, position: str | None = None
     ) -> Iterator[tuple[str, str, Any]]:
@@ -160,6 +161,48 @@ class Http:
                     yield event
         finally:
             answer.items.close()
+
+
+class Upload:
+    """A request whose body is being sent."""
+
+    def __init__(self, link: Link, name: str, items: Items) -> None:
+        self._link = link
+        self._name = name
+        self._items = items
+
+    def send(self, text: str, *, is_last: bool = False) -> None:
+        """Sends a piece of the body. Raises `Gone` if the request has ended."""
+        piece = {"upload": self._name, "text": text, "end": is_last}
+        timeout = self._link.options.timeout
+        self._link.call(wire.REQUEST, 0, _UPLOAD, to_json(piece), timeout)
+
+    @property
+    def is_answered(self) -> bool:
+        """True if the request has been answered; what is sent after that is ignored."""
+        return self._items.has_arrived
+
+    def answer(self) -> Any:
+        """Returns the JSON of the answer; raises its error."""
+        answer = answer_of(self._items)
+        return json.loads(answer.body())
+
+    def close(self) -> None:
+        """Gives up the request."""
+        self._items.close()
+
+
+def answer_of(items: Items) -> Answer:
+    """Returns the answer of a route; raises the error of an answer that is no success."""
+    head = next(items, None)
+    if head is None:
+        raise errors.ProtocolError("the node's HTTP agent sent no answer")
+    found = json.loads(head)
+    status = int(found["status"])
+    answer = Answer(status, found.get("headers", {}), items)
+    if 200 <= status < 300 or status == 304:
+        return answer
+    raise _problem(status, answer.body())
 
 
 def _problem(status: int, body: bytes) -> errors.TelpherError:
