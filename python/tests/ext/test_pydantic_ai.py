@@ -179,7 +179,7 @@ async def test_store_behaves_the_same_while_the_node_is_killed(own_node: Node) -
     async with telpher.connect(own_node.address) as client:
         working = asyncio.create_task(script(TelpherConversationStore(client)))
         restarts = 0
-        while not working.done():
+        while not working.done() and restarts < 5:
             await asyncio.to_thread(own_node.restart)
             restarts += 1
             # The next restart waits until the client has connected again.
