@@ -24,8 +24,10 @@ impl Quotas<'_> {
             known = self.restore_stored(journal)?;
         }
         let digest = digest(&limits);
-        if known != Some(digest) && (known.is_some() || !limits.is_empty()) {
+        if known.unwrap_or_else(digest_of_none) != digest {
             self.put_configured(limits, digest)?;
+        } else if let Some(journal) = &self.state().journal {
+            journal.digest.store(digest, Ordering::Relaxed);
         }
         self.note_what_is_on();
         Ok(())
@@ -70,7 +72,12 @@ impl Quotas<'_> {
             match record.tag {
                 record::POLICIES => {
                     let read = PoliciesRecord::decode(&record.payload)?;
-                    (known, since_ns) = (Some(read.digest), read.since_ns);
+                    // Earlier versions wrote 0 if the configuration never had limits.
+                    let digest = match read.digest {
+                        0 => digest_of_none(),
+                        digest => digest,
+                    };
+                    (known, since_ns) = (Some(digest), read.since_ns);
                     rules.restore_policies(read.policies);
                 }
                 tag => rules.apply(Change::decode(tag, &record.payload)?),
@@ -179,6 +186,11 @@ impl Quotas<'_> {
             }
         }
     }
+}
+
+/// Hash of a configuration without limits.
+fn digest_of_none() -> u64 {
+    digest(&[])
 }
 
 /// Hash of the limits as they are stored: equal for equal configurations.

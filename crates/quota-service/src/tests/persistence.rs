@@ -110,6 +110,22 @@ fn newest_policy_change_wins_between_configuration_and_administrator() {
 }
 
 #[test]
+fn limits_without_a_configuration_survive_restarts_and_reloads() {
+    let mut on_disk = OnDisk::new(&[]);
+    let limits = read(&[bucket("agent", 50, "0/s")]);
+    let set = on_disk.node().quotas().set_policies(limits, None, BY);
+    let _ = set.unwrap();
+    on_disk.sync();
+    let is_changed = on_disk.node().quotas().follow_configuration(Vec::new());
+    assert!(!is_changed.unwrap());
+    for agent in ["a/b/c", "a/b/d"] {
+        on_disk = on_disk.crash(&[]);
+        assert_eq!(drain(on_disk.node(), agent), 50);
+        on_disk.sync();
+    }
+}
+
+#[test]
 fn quota_state_stream_is_trimmed() {
     let limits = [bucket("agent", 1_000_000, "0/s")];
     let mut on_disk = OnDisk::new(&limits);

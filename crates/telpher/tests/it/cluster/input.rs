@@ -137,7 +137,7 @@ fn wrong_commands_to_a_cluster_are_refused_with_hints() {
     place.run(&init).expect(0);
     let other = place.path("other/cluster.key");
     join("empty", link, &other.display().to_string())
-        .expect(1)
+        .expect(4)
         .shows_error("the cluster keys differ", "its key");
     assert!(!place.path("empty/cluster.json").exists());
     place.write("short.key", "00ff\n");
