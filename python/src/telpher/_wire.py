@@ -6,12 +6,13 @@ take and return plain values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
 
 from telpher import _errors as errors
+from telpher._body import to_json
 
 HELLO, WELCOME, GOAWAY, PING, PONG, CREDIT, FLOW = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07
 BIND, SUBSCRIBE, UNSUBSCRIBE, ENDED = 0x10, 0x11, 0x12, 0x13
@@ -536,6 +537,11 @@ def settle(hold: int, units: Mapping[str, int] | None) -> bytes:
     return out + (costs(units) if units is not None else b"")
 
 
-def chunks(records: Iterable[bytes]) -> int:
-    """Returns the size of records in an APPEND."""
-    return sum(4 + len(record) for record in records)
+def upload(path: str, name: str) -> bytes:
+    """Returns the request of an HTTP route whose body follows in pieces."""
+    return to_json({"method": "POST", "path": path, "upload": name})
+
+
+def piece(name: str, text: str, is_last: bool) -> bytes:
+    """Returns a piece of the body of an upload."""
+    return to_json({"upload": name, "text": text} | ({"end": True} if is_last else {}))

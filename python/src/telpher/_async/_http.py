@@ -141,8 +141,8 @@ class Http:
     async def upload(self, path: str, params: Mapping[str, str]) -> Upload:
         """Opens a request whose body is sent in pieces."""
         name = uuid4().hex
-        asked = {"method": "POST", "path": f"{path}?{urlencode(params)}", "upload": name}
-        items = await self._link.items(wire.REQUEST, wire.STREAM, _ROUTE, to_json(asked), None)
+        asked = wire.upload(f"{path}?{urlencode(params)}", name)
+        items = await self._link.items(wire.REQUEST, wire.STREAM, _ROUTE, asked, None)
         return Upload(self._link, name, items)
 
     async def events(
@@ -172,9 +172,8 @@ class Upload:
 
     async def send(self, text: str, *, is_last: bool = False) -> None:
         """Sends a piece of the body. Raises `Gone` if the request has ended."""
-        piece = {"upload": self._name, "text": text, "end": is_last}
-        timeout = self._link.options.timeout
-        await self._link.call(wire.REQUEST, 0, _UPLOAD, to_json(piece), timeout)
+        piece = wire.piece(self._name, text, is_last)
+        await self._link.call(wire.REQUEST, 0, _UPLOAD, piece, self._link.options.timeout)
 
     @property
     def is_answered(self) -> bool:

@@ -142,8 +142,8 @@ class Http:
     def upload(self, path: str, params: Mapping[str, str]) -> Upload:
         """Opens a request whose body is sent in pieces."""
         name = uuid4().hex
-        asked = {"method": "POST", "path": f"{path}?{urlencode(params)}", "upload": name}
-        items = self._link.items(wire.REQUEST, wire.STREAM, _ROUTE, to_json(asked), None)
+        asked = wire.upload(f"{path}?{urlencode(params)}", name)
+        items = self._link.items(wire.REQUEST, wire.STREAM, _ROUTE, asked, None)
         return Upload(self._link, name, items)
 
     def events(
@@ -173,9 +173,8 @@ class Upload:
 
     def send(self, text: str, *, is_last: bool = False) -> None:
         """Sends a piece of the body. Raises `Gone` if the request has ended."""
-        piece = {"upload": self._name, "text": text, "end": is_last}
-        timeout = self._link.options.timeout
-        self._link.call(wire.REQUEST, 0, _UPLOAD, to_json(piece), timeout)
+        piece = wire.piece(self._name, text, is_last)
+        self._link.call(wire.REQUEST, 0, _UPLOAD, piece, self._link.options.timeout)
 
     @property
     def is_answered(self) -> bool:
