@@ -24,7 +24,7 @@ const TOTAL_MAX: usize = 64 << 20;
 pub struct Description {
     /// Version of the agent; empty for none.
     pub version: String,
-    /// What the agent does.
+    /// Purpose of the agent.
     pub text: String,
     /// The methods, in the order of the agent.
     pub methods: Vec<DescribedMethod>,
@@ -37,7 +37,7 @@ pub struct DescribedMethod {
     pub name: String,
     /// True if it answers with items.
     pub is_streamed: bool,
-    /// What it does.
+    /// Purpose of the method.
     pub text: String,
     /// JSON Schema of the body of a request, as the agent wrote it; empty for none.
     pub input: String,

@@ -18,6 +18,7 @@ mod restore;
 mod resume;
 mod slot;
 mod sweep;
+mod taking;
 mod tidy;
 mod write;
 
@@ -35,9 +36,10 @@ pub use backlog::{Backlog, MailboxBacklog};
 pub use error::{LeaseError, MailboxError, WriteError};
 pub(crate) use hand_out::Outcome;
 use idle::Idle;
-pub use pull::{LeaseAnswer, LeaseId, LeaseOutcome, TakeOptions, TakenMessage, Taking};
+pub use pull::{LeaseAnswer, LeaseId, LeaseOutcome, TakeOptions, TakenMessage};
 pub use slot::AcceptedWrite;
 pub(crate) use slot::Slot;
+pub use taking::Taking;
 
 use crate::router::Router;
 

@@ -10,7 +10,7 @@ const STREAMED: u8 = 0x01;
 pub struct Description<'a> {
     /// Version of the agent; empty for none.
     pub version: &'a str,
-    /// What the agent does, for people and models.
+    /// Purpose of the agent, for people and models.
     pub text: &'a str,
     /// The methods.
     pub methods: DescribedMethods<'a>,
@@ -30,7 +30,7 @@ pub struct DescribedMethod<'a> {
     pub name: &'a str,
     /// True if it answers with items.
     pub is_streamed: bool,
-    /// What it does, for people and models.
+    /// Purpose of the method, for people and models.
     pub text: &'a str,
     /// JSON Schema of the body of a request, as JSON text; empty for none.
     pub input: &'a str,

@@ -11,7 +11,7 @@ use store::Location;
 
 use super::Mailboxes;
 use super::lookup::WriteLookup;
-use super::pull::Pulls;
+use super::pull::{DeliveryParts, Pulls};
 use super::slot::{Instance, Slot, State};
 use crate::lane::Caller;
 use crate::outlet::{Delivery, Message, Outgoing};
@@ -231,12 +231,6 @@ impl DeliveryRound<'_> {
         self.count += 1;
         Some(at)
     }
-}
-
-pub(super) struct DeliveryParts<'a> {
-    pub(super) write: Write<'a>,
-    pub(super) method: &'a Arc<str>,
-    pub(super) delivery: Delivery,
 }
 
 fn is_at(subscriber: &Subscribed, instance: &Instance) -> bool {
