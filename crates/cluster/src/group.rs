@@ -27,6 +27,9 @@ const STEP_MAX: Duration = Duration::from_secs(5);
 /// A voter counts as in sync if it had everything that was committed at most so long ago.
 const IN_SYNC_MAX: Duration = Duration::from_secs(10);
 
+/// A peer answers if it acknowledged a heartbeat or a block at most so long ago: ten heartbeats.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
 /// A change of members that was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
@@ -54,7 +57,7 @@ pub struct PeerStatus {
     pub id: u64,
     /// Its last block that is known to be on its disk; `None` if that is not known.
     pub acknowledged: Option<Index>,
-    /// Time since it had everything that was committed then; `None` if it never had.
+    /// Time since it answered and had everything that was committed then; `None` if it never did.
     pub behind: Option<Duration>,
 }
 
@@ -92,16 +95,21 @@ impl ShardStatus {
         self.committed.0.saturating_sub(acknowledged)
     }
 
-    /// Returns the voters that are not behind: this node, and the peers that had everything at most
-    /// ten seconds ago. A node that does not lead knows only the voters.
+    /// Returns the voters that are not behind: this node, and the peers that answered and had
+    /// everything at most ten seconds ago. A node that does not lead knows only the voters.
     pub fn in_sync(&self, own: u64) -> Vec<u64> {
+        self.in_sync_within(own, IN_SYNC_MAX)
+    }
+
+    /// Returns the voters that answered and had everything at most so long ago.
+    pub(crate) fn in_sync_within(&self, own: u64, limit: Duration) -> Vec<u64> {
         if !self.is_leader {
             return self.voters.clone();
         }
         let is_in_sync = |id: &u64| {
             let peer = self.peers.iter().find(|peer| peer.id == *id);
             let behind = peer.and_then(|peer| peer.behind);
-            *id == own || behind.is_some_and(|behind| behind <= IN_SYNC_MAX)
+            *id == own || behind.is_some_and(|behind| behind <= limit)
         };
         self.voters.iter().copied().filter(is_in_sync).collect()
     }
@@ -213,13 +221,24 @@ impl Group {
             .collect()
     }
 
-    /// Notes which peers have everything that was committed at the last call.
+    /// Returns the peers that have answered this node lately; empty unless it leads.
+    fn answering(&self) -> BTreeSet<u64> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let heartbeats = metrics.heartbeat.iter().flatten();
+        heartbeats
+            .filter_map(|(id, at)| at.filter(|at| at.elapsed() <= ANSWER_MAX).map(|_| *id))
+            .collect()
+    }
+
+    /// Notes which peers answer and have everything that was committed at the last call. One that is
+    /// gone would have everything as long as nothing is written.
     pub(crate) fn note_progress(&self) {
-        let acknowledged = self.acknowledged();
+        let (acknowledged, answering) = (self.acknowledged(), self.answering());
         let mut progress = self.progress.lock();
         let before = progress.committed;
         for (id, last) in &acknowledged {
-            if last.is_some_and(|last| last >= before) {
+            if answering.contains(id) && last.is_some_and(|last| last >= before) {
                 progress.caught_up.insert(*id, Instant::now());
             }
         }

@@ -31,6 +31,10 @@ const HEARTBEAT: Duration = Duration::from_millis(100);
 const ELECTION_MIN: Duration = Duration::from_millis(400);
 const ELECTION_MAX: Duration = Duration::from_millis(800);
 
+/// A member counts towards the quorum that a removal leaves if it answered and had everything at most so
+/// long ago.
+const UP_TO_DATE_MAX: Duration = Duration::from_secs(2);
+
 /// Pause between two looks at a hand-over.
 const HAND_OVER_POLL: Duration = Duration::from_millis(20);
 
@@ -266,24 +270,32 @@ impl Node {
 
     /// Removes a member. Refused if the remaining voters that are up to date are not a quorum.
     pub async fn remove(&self, id: u64) -> Result<(), ChangeError> {
-        let refused = |reason: &str| {
-            let reason = reason.to_owned();
-            Err(ChangeError::Refused { reason })
-        };
+        let refused = |reason: String| Err(ChangeError::Refused { reason });
         let group = self.group(ShardId(0));
         let status = group.status();
         let change = match () {
             () if status.learners.contains(&id) => ChangeMembers::RemoveNodes([id].into()),
-            () if !status.voters.contains(&id) => return refused("there is no such member"),
+            () if !status.voters.contains(&id) => {
+                return refused(format!("no member has the id {id}"));
+            }
             () if status.is_leader && id == self.id => {
-                return refused("the leader cannot remove itself: ask another node");
+                return refused(format!(
+                    "node {id} leads the cluster and cannot remove itself; restart it, so that another \
+                     one leads"
+                ));
             }
             () => {
                 let rest = status.voters.iter().filter(|it| **it != id);
-                let in_sync = status.in_sync(self.id);
+                let up_to_date = |it: &&u64| {
+                    let mut shards = self.statuses().into_iter();
+                    shards.all(|shard| shard.in_sync_within(self.id, UP_TO_DATE_MAX).contains(it))
+                };
                 let count = rest.clone().count();
-                if rest.filter(|it| in_sync.contains(it)).count() * 2 <= count {
-                    return refused("without it, no quorum of the members is up to date");
+                if rest.filter(up_to_date).count() * 2 <= count {
+                    return refused(format!(
+                        "without node {id}, no quorum of the members is up to date; start the members \
+                         that are behind first"
+                    ));
                 }
                 ChangeMembers::RemoveVoters([id].into())
             }

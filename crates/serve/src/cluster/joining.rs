@@ -25,6 +25,7 @@ pub(crate) fn join(config: &Config, contact: &str) -> Result<(), Failure> {
     let data = &config.data.dir;
     let key_path = key_path(config);
     if let Some(known) = identity(data)? {
+        check_key(&key_path, data)?;
         tracing::info!(
             id = known.id,
             "this node is a member already; --join has no effect"
@@ -72,6 +73,26 @@ pub(crate) fn join(config: &Config, contact: &str) -> Result<(), Failure> {
         "joined the cluster"
     );
     Ok(())
+}
+
+/// Refuses a member that is told to join with the key of another cluster.
+fn check_key(given: &Path, data: &Path) -> Result<(), Failure> {
+    let own = data.join(super::KEY_FILE);
+    let read = |path: &Path| std::fs::read(path).map(|bytes| bytes.trim_ascii().to_vec());
+    match (read(given), read(&own)) {
+        (Ok(given), Ok(own)) if given == own => Ok(()),
+        (Ok(_), Ok(_)) => {
+            let message = format!(
+                "{} is a member of another cluster: its key is not the one in {}",
+                data.display(),
+                given.display()
+            );
+            Err(Failure::new(Exit::Usage, message)
+                .hint("a node joins with an empty data directory: --data PATH"))
+        }
+        // The start reads the key that it needs, and says so if it cannot.
+        _ => Ok(()),
+    }
 }
 
 fn remove(directory: &Path) -> Result<(), Failure> {

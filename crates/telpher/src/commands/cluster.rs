@@ -210,7 +210,9 @@ fn remove(args: &RemoveArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
         let client = node.target.connect(environment).await?;
         let request = json!({ "id": args.id });
-        let value = ask(&client, node.format, "cluster_remove", &request).await?;
+        let asked = ask(&client, node.format, "cluster_remove", &request).await;
+        let hint = "`telpher cluster status` lists the members and their state";
+        let value = asked.map_err(|failure| failure.hint(hint))?;
         let text = format!("member {} is removed\n", args.id);
         output::print(node.format, &value, &text)
     })

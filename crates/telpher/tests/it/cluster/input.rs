@@ -112,7 +112,7 @@ fn init_refuses_by_name_what_a_cluster_does_not_serve() {
     let node = place.serve("--data data");
     let url = node.url("native");
     let read = place.run(&format!("read acme/demo/log --url {url}"));
-    assert_eq!(read.expect(0).stdout, "hello\n");
+    assert_eq!(read.expect(0).stdout, "0 hello\n");
     node.stop().expect(0);
 }
 
@@ -149,7 +149,7 @@ fn wrong_commands_to_a_cluster_are_refused_with_hints() {
         .shows_error("missing.key", "--cluster-key FILE");
     // A member of another cluster, and a node with data of its own.
     join("other", link, &key.to_string())
-        .expect(1)
+        .expect(2)
         .shows_error("another cluster", "--data PATH");
     let lone = place.serve("--data lone");
     let native = lone.address("native").to_owned();
@@ -158,7 +158,7 @@ fn wrong_commands_to_a_cluster_are_refused_with_hints() {
     unanswered.shows_error(&format!("cannot join through {native}"), "a running member");
     lone.stop().expect(0);
     join("lone", link, &key.to_string())
-        .expect(1)
+        .expect(2)
         .shows_error("holds data of its own", "--data PATH");
     // Nobody listens.
     let silent = format!("127.0.0.1:{}", free_port());
@@ -182,13 +182,22 @@ fn wrong_commands_to_a_cluster_are_refused_with_hints() {
     unknown.shows_error("no member has the id 99", "telpher cluster status");
     let itself = cluster.run_at(0, &format!("cluster remove {}", cluster.id(leader)));
     assert_ne!(itself.code(), 0);
-    itself.shows_error("leads the cluster", "restart it");
-    let [killed, last] = [(leader + 1) % 3, (leader + 2) % 3];
+    itself.shows_error("leads the cluster", "telpher cluster status");
+    let killed = (leader + 1) % 3;
     cluster.kill(killed);
     cluster.wait_until_in_sync(killed, false);
-    let refused = cluster.run_at(leader, &format!("cluster remove {}", cluster.id(last)));
-    assert_ne!(refused.code(), 0);
-    refused.shows_error("no quorum", "start the members that are behind");
+    eventually("the removal of the last follower is refused", || {
+        // The leader may change: the machine is busy.
+        let leader = cluster.leader();
+        let last = (0..3).find(|it| ![leader, killed].contains(it)).unwrap();
+        let refused = cluster.run_at(leader, &format!("cluster remove {}", cluster.id(last)));
+        assert_ne!(refused.code(), 0);
+        let is_refused = refused.stderr.contains("no quorum");
+        if is_refused {
+            refused.shows_error("no quorum", "telpher cluster status");
+        }
+        is_refused
+    });
     // A member does not accept losses.
     let mut lossy = cluster.command(killed);
     Running::spawn(lossy.arg("--journal-accept-loss"))
@@ -198,7 +207,7 @@ fn wrong_commands_to_a_cluster_are_refused_with_hints() {
     cluster.restart(killed);
     cluster.wait_until_in_sync(killed, true);
     writer.wait_for_progress();
-    let status = cluster.status(leader).unwrap();
+    let status = cluster.status(cluster.leader()).unwrap();
     assert_eq!(status["nodes"].as_array().unwrap().len(), 3, "{status:#}");
     writer.check(&cluster, killed);
 }
