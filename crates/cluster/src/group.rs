@@ -200,12 +200,14 @@ impl Group {
         failure.map(|it| format!("shard {}: {it}", self.shard().0))
     }
 
-    /// Returns the time since a quorum last answered this node; `None` unless it leads.
+    /// Returns the time since a quorum last answered this node; `None` unless it leads others. The only
+    /// voter is a quorum by itself, and sends no heartbeats that would be answered.
     pub(crate) fn quorum_age(&self) -> Option<Duration> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
-        let is_leader = metrics.state == ServerState::Leader;
-        let last = metrics.last_quorum_acked.filter(|_| is_leader)?;
+        let voters = metrics.membership_config.membership().voter_ids();
+        let leads_others = metrics.state == ServerState::Leader && voters.count() > 1;
+        let last = metrics.last_quorum_acked.filter(|_| leads_others)?;
         Some(last.elapsed())
     }
 

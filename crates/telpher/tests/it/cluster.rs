@@ -164,7 +164,13 @@ impl Cluster {
         let mut command = place.command(words.into_iter().chain(["--json"]));
         // It runs until the end of its input.
         let mut first = Running::spawn(command.stdin(Stdio::piped()));
-        let started: Value = serde_json::from_str(&first.line()).unwrap();
+        // The nodes of many tests start at the same time.
+        let line = (0..3).map(|_| first.line()).find(|line| !line.is_empty());
+        let line = line.unwrap_or_default();
+        let Ok(started) = serde_json::from_str::<Value>(&line) else {
+            let ended = first.end();
+            panic!("not started: {line}{}{}", ended.stdout, ended.stderr);
+        };
         let nodes = started["nodes"].as_array().unwrap().clone();
         let pids = nodes.iter().map(|it| it["pid"].as_i64().unwrap() as i32);
         Cluster {

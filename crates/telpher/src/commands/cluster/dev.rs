@@ -15,7 +15,7 @@ use crate::commands::agents::ask;
 use crate::commands::target::{Target, block_on};
 
 /// Time limit for the nodes to start and to get their votes.
-const START_MAX: Duration = Duration::from_secs(60);
+const START_MAX: Duration = Duration::from_secs(120);
 
 /// Time limit for a node to end.
 const END_MAX: Duration = Duration::from_secs(20);
