@@ -31,8 +31,8 @@ pub(super) static MUTANTS: [Mutant; 16] = [
         harm: "acks=all is answered after the leader's sync, and the record is lost with the leader",
         edits: &[Edit {
             file: "raft/log.rs",
-            text: "            last = Some(block.index);",
-            replacement: "            self.journal.commit(self.shard, block.index);\n            last = Some(block.index);",
+            text: "            last = Some(log_id);",
+            replacement: "            self.journal.commit(self.shard, block.index);\n            last = Some(log_id);",
         }],
         proof: "agreement::leader_without_followers_acks_nothing",
     },
@@ -110,7 +110,7 @@ pub(super) static MUTANTS: [Mutant; 16] = [
         subject: &ADAPTER,
         harm: "a node votes twice in a term, before and after a power failure",
         edits: &[Edit {
-            file: "raft/store.rs",
+            file: "raft/votes.rs",
             text: "    match decided(|waker| journal.notify_vote(ticket, waker)).await {\n        Status::Durable => Ok(()),",
             replacement: "    match decided(|waker| { let _ = journal.notify_vote(ticket, waker); Status::Durable }).await {\n        Status::Durable => Ok(()),",
         }],
