@@ -20,6 +20,18 @@ WARM_UP = 0.5
 Call = Callable[[], Awaitable[Any]]
 
 
+def summary(times: list[float], wall: float, cpu: float) -> dict[str, float]:
+    """Returns the rate, the CPU time per call and percentiles of the times of calls."""
+    times.sort()
+    return {
+        "calls": len(times),
+        "rate": len(times) / wall,
+        "cpu_us": cpu / len(times) * 1e6,
+        "p50_us": times[len(times) // 2] * 1e6,
+        "p99_us": times[len(times) * 99 // 100] * 1e6,
+    }
+
+
 async def measure(call: Call, in_flight: int, seconds: float) -> dict[str, float]:
     """Runs `in_flight` loops of calls; returns the rate, the CPU time per call and percentiles."""
     times = list[float]()
@@ -36,14 +48,7 @@ async def measure(call: Call, in_flight: int, seconds: float) -> dict[str, float
     wall, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*(loop(times) for _ in range(in_flight)))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    times.sort()
-    return {
-        "calls": len(times),
-        "rate": len(times) / wall,
-        "cpu_us": cpu / len(times) * 1e6,
-        "p50_us": times[len(times) // 2] * 1e6,
-        "p99_us": times[len(times) * 99 // 100] * 1e6,
-    }
+    return summary(times, wall, cpu)
 
 
 async def telpher(in_flight: int, seconds: float) -> dict[str, float]:
@@ -158,14 +163,7 @@ def blocking(in_flight: int, seconds: float) -> dict[str, float]:
             node.request("acme/bench/echo", BODY)
             times.append(time.perf_counter() - begun)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    times.sort()
-    return {
-        "calls": len(times),
-        "rate": len(times) / wall,
-        "cpu_us": cpu / len(times) * 1e6,
-        "p50_us": times[len(times) // 2] * 1e6,
-        "p99_us": times[len(times) * 99 // 100] * 1e6,
-    }
+    return summary(times, wall, cpu)
 
 
 async def respond_nats() -> None:

@@ -105,7 +105,7 @@ func model(values []string, isStrict bool) porcupine.Model {
 			return !isThere, before
 		case outcomeUnknown:
 			// It takes effect at any time after its call, or never. Which of the two is decided by the
-			// scan, as nobody else appends its value. One without effect is put at the end, so that the
+			// scan, as no other operation appends its value. One without effect is put at the end, so that the
 			// checker tries one place only.
 			offset, isThere := place[*one.Value]
 			if !isThere {

@@ -37,9 +37,9 @@ struct Sample {
 enum Verdict {
     /// The clocks of a quorum are not known.
     Unknown,
-    /// It may.
+    /// The node may lead.
     Right,
-    /// It may not: the median is so far ahead of its clock, in milliseconds.
+    /// The node must not lead: the median is so many milliseconds ahead of its clock.
     Off { ahead_ms: i64 },
 }
 

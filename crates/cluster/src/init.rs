@@ -1,6 +1,7 @@
 //! The beginning and the end of a cluster: the first members of each shard, in the journal of the
 //! founder, and the end of their part in the journal of the last member.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use journal::{DecidedError, Index, Journal, LastVote, MEMBERS_STREAM, ShardId, Status};
@@ -10,7 +11,7 @@ use crate::member::{AddressError, Member};
 use crate::raft::{LogError, Membership, ShardLog, Vote, members_block, save_vote};
 use crate::wait::decided;
 
-/// A journal that cannot begin a cluster.
+/// A journal that cannot begin a cluster, or leave one.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
     /// All shards have members.
@@ -97,48 +98,32 @@ pub async fn init(
     wait_until_written(journal, &written).await
 }
 
-/// A journal that cannot leave its cluster.
-#[derive(Debug, thiserror::Error)]
-pub enum LeaveError {
-    /// The cluster has other members.
-    #[error("the cluster has other members: {}", ids.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))]
-    OtherMembers {
-        /// Their ids.
-        ids: Vec<u64>,
-    },
-    /// The log of a shard cannot be used.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// The end of the membership cannot be written.
-    #[error(transparent)]
-    Write(#[from] InitError),
+/// Returns the ids of the members beside `own` that a shard of a journal has. The journal must not be in
+/// use by a [`Node`](crate::Node).
+pub fn other_members(journal: &Arc<Journal>, own: u64) -> Result<BTreeSet<u64>, LogError> {
+    let mut others = BTreeSet::new();
+    for shard in shards(journal) {
+        let membership = newest_membership(journal, shard)?;
+        let ids = membership.nodes().map(|(id, _)| *id);
+        others.extend(ids.filter(|id| *id != own));
+    }
+    Ok(others)
 }
 
-/// Ends the part of the last member, `own`, in its cluster: commits the log of each shard, whose only
-/// quorum is this node, writes that there are no members any more, and waits until that is on disk.
-/// Completes what an interrupted call began. The journal must have been opened with
-/// [`journal::Commit::ByCaller`].
-pub async fn leave(journal: &Arc<Journal>, own: u64, time_ms: u64) -> Result<(), LeaveError> {
-    let mut members = Vec::new();
-    for shard in shards(journal) {
-        if !has_members(journal, shard)? {
-            continue;
-        }
-        let membership = newest_membership(journal, shard)?;
-        let others = membership.nodes().map(|(id, _)| *id);
-        let ids: Vec<_> = others.filter(|id| *id != own).collect();
-        if !ids.is_empty() {
-            return Err(LeaveError::OtherMembers { ids });
-        }
-        members.push(shard);
-    }
+/// Ends the part of the last member in its cluster, which must have no [other](other_members): commits
+/// the log of each shard, whose only quorum is this node, writes that there are no members any more,
+/// and waits until that is on disk. Completes what an interrupted call began. The journal must have
+/// been opened with [`journal::Commit::ByCaller`].
+pub async fn leave(journal: &Arc<Journal>, time_ms: u64) -> Result<(), InitError> {
     let mut written = Vec::new();
-    for shard in members {
-        let term = journal
-            .last_taken(shard)
-            .term
-            .max(vote_term(journal, shard));
-        written.push((shard, append_members(journal, shard, term, &[], time_ms)?));
+    for shard in shards(journal) {
+        if has_members(journal, shard)? {
+            let term = journal
+                .last_taken(shard)
+                .term
+                .max(vote_term(journal, shard));
+            written.push((shard, append_members(journal, shard, term, &[], time_ms)?));
+        }
     }
     wait_until_written(journal, &written).await?;
     for (shard, last) in written {
@@ -224,16 +209,17 @@ fn shards(journal: &Journal) -> impl Iterator<Item = ShardId> + use<> {
     (0..journal.shard_count()).map(ShardId)
 }
 
+/// Returns the newest membership of a shard; it has no members if the shard never had any.
 fn newest_membership(journal: &Arc<Journal>, shard: ShardId) -> Result<Membership, LogError> {
+    let stream = journal.stream(shard, MEMBERS_STREAM);
+    if stream.is_none_or(|stream| stream.next == 0) {
+        return Ok(Membership::default());
+    }
     ShardLog::open(journal.clone(), shard, || 0)?.newest_membership()
 }
 
 /// Returns whether the newest membership of a shard has members.
 fn has_members(journal: &Arc<Journal>, shard: ShardId) -> Result<bool, LogError> {
-    let stream = journal.stream(shard, MEMBERS_STREAM);
-    if stream.is_none_or(|stream| stream.next == 0) {
-        return Ok(false);
-    }
     let membership = newest_membership(journal, shard)?;
     Ok(membership.nodes().next().is_some())
 }

@@ -29,7 +29,7 @@ pub use admit::IDS_STREAM;
 pub use clock::ClockStatus;
 pub use group::{ChangeError, PeerStatus, ShardStatus};
 pub use init::{
-    InitError, InitState, LeaveError, founder_id, init, init_state, leave, members_on_disk,
+    InitError, InitState, founder_id, init, init_state, leave, members_on_disk, other_members,
 };
 pub use leadership::Leadership;
 pub use link::{

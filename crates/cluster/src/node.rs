@@ -203,7 +203,7 @@ impl Node {
     }
 
     /// Returns why this node takes no part, as soon as a member has found out that it has lost data.
-    /// It must be stopped: it neither votes nor answers.
+    /// The node neither votes nor answers then, and must be stopped.
     pub fn outdated(&self) -> watch::Receiver<Option<Outdated>> {
         self.admission.outdated()
     }
@@ -415,6 +415,11 @@ impl Node {
     /// Returns the leader of shard 0, if this node knows it.
     pub fn leader(&self) -> Option<u64> {
         self.group(ShardId(0)).leader()
+    }
+
+    /// Returns the leader of shard 0, if this node knows it and is another one.
+    pub fn other_leader(&self) -> Option<u64> {
+        self.leader().filter(|leader| *leader != self.id)
     }
 
     /// Opens a connection to another member for the bytes of a client.

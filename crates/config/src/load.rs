@@ -36,6 +36,12 @@ impl Loaded {
             .cloned()
             .unwrap_or(Origin::Default)
     }
+
+    /// Returns whether an option has a value that is not its default; false if there is no such
+    /// option.
+    pub fn is_configured(&self, key: &str) -> bool {
+        origin_of(self, key) != Origin::Default
+    }
 }
 
 /// A value for an option, not yet parsed.

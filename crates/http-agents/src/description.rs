@@ -24,7 +24,7 @@ pub(crate) struct DescriptionDocument<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     #[schema(example = "1.2.0")]
     version: &'a str,
-    /// What the agent does.
+    /// Text about the agent, for people and models.
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     /// Methods, in the order of the agent.
@@ -40,7 +40,7 @@ struct MethodDocument<'a> {
     /// Name; empty for plain messages.
     #[schema(example = "add")]
     name: &'a str,
-    /// What it does.
+    /// Text about the method, for people and models.
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     /// True if it answers with items.

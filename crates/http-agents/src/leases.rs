@@ -9,6 +9,7 @@ use axum::http::HeaderMap;
 use http_api::{Client, Problem, ProblemDocument, Shared, body, within_write_limit};
 use messaging::mailboxes::{LeaseAnswer, LeaseId};
 use model::{ErrorCode, Name};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -92,9 +93,7 @@ pub(super) async fn ack(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<AnsweredDocument>, Problem> {
-    client.check(&agent.name)?;
-    let body = body::read_json(&headers, body, BODY_MAX).await?;
-    let AckDocument { leases } = body::parse(&body)?;
+    let AckDocument { leases } = read(&agent, &client, &headers, body).await?;
     answer(&shared, &agent.name, &leases, LeaseAnswer::Acknowledge).await
 }
 
@@ -116,9 +115,7 @@ pub(super) async fn nack(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<AnsweredDocument>, Problem> {
-    client.check(&agent.name)?;
-    let body = body::read_json(&headers, body, BODY_MAX).await?;
-    let NackDocument { leases, delay_ms } = body::parse(&body)?;
+    let NackDocument { leases, delay_ms } = read(&agent, &client, &headers, body).await?;
     if let Some(delay_ms) = delay_ms.filter(|delay_ms| *delay_ms > DELAY_MS_MAX) {
         let detail = format!("`delay_ms` is {delay_ms}: use 0 to {DELAY_MS_MAX}");
         return Err(Problem::invalid(detail));
@@ -145,12 +142,22 @@ pub(super) async fn renew(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<AnsweredDocument>, Problem> {
-    client.check(&agent.name)?;
-    let body = body::read_json(&headers, body, BODY_MAX).await?;
-    let RenewDocument { leases, lease_ms } = body::parse(&body)?;
+    let RenewDocument { leases, lease_ms } = read(&agent, &client, &headers, body).await?;
     check_lease(lease_ms)?;
     let lease = Duration::from_millis(lease_ms.into());
     answer(&shared, &agent.name, &leases, LeaseAnswer::Renew { lease }).await
+}
+
+/// Reads the document of a request of a client that may use the agent's name.
+async fn read<Document: DeserializeOwned>(
+    agent: &Agent,
+    client: &Client,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Document, Problem> {
+    client.check(&agent.name)?;
+    let body = body::read_json(headers, body, BODY_MAX).await?;
+    body::parse(&body)
 }
 
 async fn answer(

@@ -130,13 +130,13 @@ pub(super) async fn take(
     check("max", max as u64, 1, MESSAGES_MAX as u64)?;
     check("wait_ms", wait_ms.into(), 0, WAIT_MS_MAX.into())?;
     check_lease(lease_ms)?;
-    let wanted = Wanted {
+    let request = TakeRequest {
         name: agent.name,
         instance: query.instance.unwrap_or_else(|| INSTANCE.to_owned()),
         max,
         lease: Duration::from_millis(lease_ms.into()),
     };
-    let mut taking = begin(mailboxes.clone(), wanted).await?;
+    let mut taking = begin(mailboxes.clone(), request).await?;
     // A message that is being read from the disk is there already.
     let wait_ms = match taking.is_reading() {
         true => wait_ms.max(READ_WAIT_MS),
@@ -176,14 +176,14 @@ fn check(option: &str, value: u64, min: u64, max: u64) -> Result<(), Problem> {
 }
 
 /// The request of messages.
-struct Wanted {
+struct TakeRequest {
     name: Name,
     instance: String,
     max: usize,
     lease: Duration,
 }
 
-impl Wanted {
+impl TakeRequest {
     fn options(&self) -> TakeOptions<'_> {
         TakeOptions {
             instance: &self.instance,
@@ -195,13 +195,13 @@ impl Wanted {
 }
 
 /// Begins to take messages, off the thread if the mailbox has to be read from the disk.
-async fn begin(mailboxes: Arc<Mailboxes>, wanted: Wanted) -> Result<Taking, Problem> {
-    let at_once = mailboxes.take_at_once(&wanted.name, wanted.options());
+async fn begin(mailboxes: Arc<Mailboxes>, request: TakeRequest) -> Result<Taking, Problem> {
+    let at_once = mailboxes.take_at_once(&request.name, request.options());
     if let Some(taking) = at_once.map_err(of_lease)? {
         return Ok(taking);
     }
     let take = move || {
-        let taking: Result<Taking, LeaseError> = mailboxes.take(&wanted.name, wanted.options());
+        let taking: Result<Taking, LeaseError> = mailboxes.take(&request.name, request.options());
         taking.map_err(of_lease)
     };
     off_thread(take).await

@@ -4,7 +4,7 @@ use json::DEPTH_MAX;
 use serde_json::value::RawValue;
 
 /// Checks that a text is JSON that can be a schema: an object or a boolean, not too deeply nested.
-/// What the schema says is not checked.
+/// The rules of the schema are not checked.
 pub fn check(text: &str) -> Result<(), String> {
     let value: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let json = value.get();

@@ -48,13 +48,13 @@ pub struct DescribedMethod {
 /// The reason why a description is not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptionError {
-    /// It is too large.
+    /// The description is too large.
     #[error("the description of the agent has {size} bytes (limit {SIZE_MAX})")]
     TooLarge {
         /// The size in bytes.
         size: usize,
     },
-    /// It has too many methods.
+    /// The description has too many methods.
     #[error("the description of the agent has {count} methods (limit {METHODS_MAX})")]
     TooManyMethods {
         /// The number of methods.

@@ -1,6 +1,6 @@
 //! Fits the number of connections to the limit of file descriptors.
 
-use config::{Config, Loaded, Origin, find};
+use config::{Config, Loaded};
 use net::SocketBudget;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -16,11 +16,7 @@ pub fn granted(connections_max: u32) -> (Option<u64>, u64) {
 
 /// True if the number of connections was configured explicitly.
 pub fn is_asked_for(loaded: &Loaded) -> bool {
-    is_configured(loaded, "native.connections_max")
-}
-
-fn is_configured(loaded: &Loaded, key: &str) -> bool {
-    find(key).is_some_and(|spec| loaded.origin(spec) != Origin::Default)
+    loaded.is_configured("native.connections_max")
 }
 
 /// The file descriptors that the system grants the process; `None` without a limit.
@@ -79,7 +75,7 @@ pub(super) fn fit(loaded: &Loaded) -> (Config, Grant) {
     let wanted = config.http.connections_max;
     let fitting = grant.fitting_http(wanted);
     if fitting < wanted {
-        if is_configured(loaded, "http.connections_max") {
+        if loaded.is_configured("http.connections_max") {
             tracing::warn!(
                 fitting,
                 wanted,

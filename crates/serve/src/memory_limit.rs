@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use config::{Config, Loaded, Origin, find};
+use config::{Config, Loaded};
 use model::ByteSize;
 
 /// Where the kernel shows control groups.
@@ -66,8 +66,7 @@ pub(super) fn fit(config: &mut Config, loaded: &Loaded) {
             "the memory limit of the control group is low: the system may kill the node under load"
         );
     }
-    let is_default =
-        |key: &str| find(key).is_none_or(|spec| loaded.origin(spec) == Origin::Default);
+    let is_default = |key: &str| !loaded.is_configured(key);
     for key in lower(config, limit, is_default) {
         tracing::info!(key, limit = %ByteSize::bytes(limit), "lowered to fit the memory limit");
     }

@@ -2,13 +2,12 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::{digest, hmac};
 
 /// The prefix of every token, by which people and secret scanners recognise one.
 const PREFIX: &str = "tlp_";
-
-/// The digits of base 64 with the URL-safe alphabet (RFC 4648, section 5).
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 const SECRET_SIZE: usize = 32;
 const SALT_SIZE: usize = 16;
@@ -81,29 +80,18 @@ pub(super) fn is_token(text: &str) -> bool {
     text.len() == TEXT_SIZE && text.starts_with(PREFIX)
 }
 
-/// Returns the random bytes that a token's text encodes; `None` if the text is not one that a token
+/// Returns the random bytes that a token's text encodes, in base 64 with the URL-safe alphabet and no
+/// padding (RFC 4648, section 5); `None` if the text is not one that a token
 /// can have.
 pub fn entropy_of(text: &str) -> Option<[u8; ENTROPY_SIZE]> {
-    let digits = text.strip_prefix(PREFIX).filter(|_| is_token(text))?;
-    let mut bytes = Vec::with_capacity(ENTROPY_SIZE);
-    let mut group = (0u32, 0);
-    for digit in digits.bytes() {
-        let value = ALPHABET.iter().position(|it| *it == digit)?;
-        group = (group.0 << 6 | value as u32, group.1 + 6);
-        if group.1 >= 8 {
-            group.1 -= 8;
-            bytes.push((group.0 >> group.1) as u8);
-            group.0 &= (1 << group.1) - 1;
-        }
-    }
-    // The bits after the last byte must be 0: a secret has one text.
-    let entropy = bytes.try_into().ok();
-    entropy.filter(|_| group.0 == 0)
+    let digits = text.strip_prefix(PREFIX)?;
+    let bytes = URL_SAFE_NO_PAD.decode(digits).ok()?;
+    bytes.try_into().ok()
 }
 
 /// A new secret and its fingerprint.
 pub(super) fn generate(entropy: &[u8; ENTROPY_SIZE]) -> (Secret, Fingerprint) {
-    let text = format!("{PREFIX}{}", base64_url(entropy));
+    let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(entropy));
     let fingerprint = Fingerprint::Digest(Digest::of(&text));
     (Secret(text), fingerprint)
 }
@@ -146,21 +134,6 @@ impl Fields {
     }
 }
 
-/// Base 64 with the URL-safe alphabet and no padding (RFC 4648, section 5).
-fn base64_url(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let mut group = [0; 3];
-        group[..chunk.len()].copy_from_slice(chunk);
-        let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
-        for digit in 0..=chunk.len() {
-            let index = (bits >> (18 - 6 * digit)) & 63;
-            text.push(char::from(ALPHABET[index as usize]));
-        }
-    }
-    text
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -191,9 +164,9 @@ mod tests {
             ("foobar", "Zm9vYmFy"),
         ];
         for (bytes, text) in cases {
-            assert_eq!(base64_url(bytes.as_bytes()), text);
+            assert_eq!(URL_SAFE_NO_PAD.encode(bytes), text);
         }
-        assert_eq!(base64_url(&[0xfb, 0xff, 0xfe]), "-__-");
+        assert_eq!(URL_SAFE_NO_PAD.encode([0xfb, 0xff, 0xfe]), "-__-");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //!
 //! Both sides send two pieces, little-endian: `size u32 | crc32c u32 | content`. The first one is the
 //! sender's [record](super::records) of the receiver, the second one a statement of the sender's
-//! disk. The statement is made after the record has arrived. So it has everything that the record
-//! has, whatever was reported on other connections meanwhile, unless the disk has lost something.
+//! disk. The statement is made after the record has arrived. So the statement has everything that the
+//! record has, also if reports arrive on other connections meanwhile, unless the disk has lost data.
 //! Both sides then know both results.
 
 use std::collections::BTreeMap;
@@ -39,12 +39,12 @@ pub struct Outdated {
     pub error: OutdatedError,
 }
 
-/// What admits members, and what this node needs to be admitted.
+/// The admission of other members, and the state by which they admit this node.
 pub(crate) struct Admission {
     own: Identity,
     logs: Vec<Arc<ShardLog>>,
     pub(super) reports: Arc<Reports>,
-    /// Why this node itself takes no part.
+    /// The reason for which this node takes no part in the consensus.
     outdated: watch::Sender<Option<Outdated>>,
     /// The members that this node does not admit.
     refused: Mutex<BTreeMap<u64, OutdatedError>>,

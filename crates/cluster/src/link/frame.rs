@@ -25,7 +25,7 @@ pub(crate) enum Operation {
     PreVote = 3,
     Transfer = 4,
     Call = 5,
-    /// What a node has on disk; the answer is the peer's time.
+    /// The state of a node's disk; the answer is the peer's time.
     Report = 6,
 }
 

@@ -59,7 +59,7 @@ struct ShardRecord {
     flushed: Option<Flushed>,
 }
 
-/// What a member has reported.
+/// The reports of one member: the highest of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// The highest life of its journal.

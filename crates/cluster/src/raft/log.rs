@@ -199,6 +199,10 @@ impl ShardLog {
         let shard = self.shard;
         let failed = |error| LogError::Members { shard, error };
         let (filed, mut newest) = self.filed()?;
+        let stream = self.journal.stream(shard, MEMBERS_STREAM);
+        if stream.is_none_or(|stream| stream.next == stream.next_durable) {
+            return Ok(newest.membership().clone());
+        }
         let mut next = filed.map_or(0, |filed| filed.index + 1);
         loop {
             let entries = self.read(next, u64::MAX, READ_SIZE).map_err(failed)?;

@@ -191,7 +191,7 @@ impl World {
         true
     }
 
-    /// Reads some records at a node, whatever it is.
+    /// Reads some records at any node, a leader or not.
     fn read(&mut self) {
         let place = self.rng.usize(..self.members.len());
         let Some(running) = &self.members[place].running else {

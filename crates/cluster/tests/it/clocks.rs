@@ -31,7 +31,7 @@ fn leader_whose_clock_is_off_hands_over_and_begins_no_reign() {
             for _ in 0..2 {
                 let leader = serving(&mut world).await;
                 assert_ne!(leader, wrong, "its clock is off by {ahead_ms} ms");
-                // Whoever is elected: the node begins no reign.
+                // The node begins no reign, also if it is elected.
                 world.stop(leader, true).await;
                 world.run_for(4 * SECOND).await;
                 assert_ne!(world.leader(ShardId(0)), Some(wrong));

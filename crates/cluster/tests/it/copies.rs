@@ -28,6 +28,17 @@ async fn run_until_outdated(world: &mut World, id: u64) -> String {
     panic!("node {id} runs from an old copy, and was admitted");
 }
 
+/// Checks that the running nodes elect no leader, and that they serve again when a stopped one is back.
+async fn check_no_quorum_without(world: &mut World, stopped: u64) {
+    let acked = world.acked();
+    world.run_for(10 * SECOND).await;
+    assert_eq!(world.leader(ShardId(0)), None);
+    assert_eq!(world.acked(), acked);
+    world.open(stopped).await;
+    world.run_for(4 * SECOND).await;
+    assert!(world.acked() > acked + 20);
+}
+
 /// A cluster whose member runs from a copy of its disk that is some seconds old.
 async fn with_old_copy(seed: u64) -> (World, u64) {
     let mut world = World::start(seed).await;
@@ -94,13 +105,7 @@ fn old_copy_and_a_node_that_is_behind_elect_no_leader() {
         world.open(other).await;
         world.open(copied).await;
         run_until_outdated(&mut world, copied).await;
-        let acked = world.acked();
-        world.run_for(10 * SECOND).await;
-        assert_eq!(world.leader(ShardId(0)), None);
-        assert_eq!(world.acked(), acked);
-        world.open(leader).await;
-        world.run_for(4 * SECOND).await;
-        assert!(world.acked() > acked + 20);
+        check_no_quorum_without(&mut world, leader).await;
     });
 }
 
@@ -110,7 +115,7 @@ fn wiped_member_is_kept_out() {
         let mut world = World::start(57).await;
         world.run_for(4 * SECOND).await;
         let (_, leader) = follower_and_leader(&world);
-        // An empty member dials nobody, but is dialed by those with lower ids.
+        // An empty member does not dial, but members with lower ids dial it.
         let wiped = (1..=NODES).rfind(|id| *id != leader).unwrap();
         world.stop(wiped, true).await;
         let empty = world.empty_disk();
@@ -136,14 +141,8 @@ fn wiped_node_does_not_answer_for_its_old_id() {
         let request = bytes::Bytes::from_static(b"request");
         let asked = world.node(leader.min(other)).call(wiped, request, SECOND);
         assert_eq!(asked.await, Err(cluster::CallError::NotSent));
-        // It is no part of a quorum: with one of the others it elects nobody.
+        // The wiped node is no part of a quorum: it and one of the others elect no leader.
         world.stop(leader, true).await;
-        let acked = world.acked();
-        world.run_for(10 * SECOND).await;
-        assert_eq!(world.leader(ShardId(0)), None);
-        assert_eq!(world.acked(), acked);
-        world.open(leader).await;
-        world.run_for(4 * SECOND).await;
-        assert!(world.acked() > acked + 20);
+        check_no_quorum_without(&mut world, leader).await;
     });
 }

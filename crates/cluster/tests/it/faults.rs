@@ -27,7 +27,7 @@ pub(crate) enum Fault {
     PowerCut,
     /// Nothing arrives in one direction between two nodes.
     OneWay,
-    /// A node hears nobody and is heard by nobody.
+    /// No other node reaches one node, and it reaches no other.
     Alone,
     /// Two nodes do not reach each other, and the third reaches both.
     Bridge,

@@ -20,8 +20,8 @@ pub(crate) const PAYLOAD_SIZE: usize = 16;
 /// Records per read at most.
 const READ_RECORDS: usize = 20;
 
-/// A place in a stream: shard, stream and offset.
-type Place = (u16, u64, u64);
+/// The position of a record: shard, stream and offset.
+type RecordPosition = (u16, u64, u64);
 
 /// Observations over all nodes.
 #[derive(Default)]
@@ -34,11 +34,11 @@ pub(crate) struct History {
     /// Numbers of the payloads that were written, with their shards and streams.
     pub(crate) written: BTreeMap<u64, (u16, u64)>,
     /// Numbers of the payloads of acknowledged appends.
-    pub(crate) acked: BTreeMap<Place, u64>,
+    pub(crate) acked: BTreeMap<RecordPosition, u64>,
     /// Numbers of the payloads of appends that never took place.
     pub(crate) moved: BTreeSet<u64>,
     /// Numbers of the payloads that were read, at any node.
-    pub(crate) reads: BTreeMap<Place, u64>,
+    pub(crate) reads: BTreeMap<RecordPosition, u64>,
 }
 
 /// Returns the number and the count of a payload.

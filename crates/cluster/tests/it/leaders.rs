@@ -38,7 +38,7 @@ fn leader_that_is_back_within_its_lease_has_all_it_decided() {
 }
 
 #[test]
-fn follower_that_does_not_hear_the_leader_deposes_nobody() {
+fn follower_that_does_not_hear_the_leader_deposes_no_leader() {
     run(async {
         let (mut world, leader, [one, _]) = served(110).await;
         let term = world.node(leader).status(ShardId(0)).term;
@@ -54,7 +54,7 @@ fn follower_that_does_not_hear_the_leader_deposes_nobody() {
 }
 
 #[test]
-fn leader_that_reaches_nobody_is_replaced_and_shows_no_other_records() {
+fn leader_that_reaches_no_member_is_replaced_and_shows_no_other_records() {
     run(async {
         let (mut world, leader, [one, other]) = served(120).await;
         world.links.block_both(leader, one);

@@ -41,7 +41,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// Pause between two writes of the clients at most, in microseconds.
 const PAUSE_US_MAX: u64 = 40_000;
 
-/// One in so many acknowledgements is checked against the disks, usually.
+/// Share of the acknowledgements that are checked against the disks, as one in so many, by default.
 const QUORUM_CHECKS: u8 = 60;
 
 /// A node with its disk.
@@ -49,7 +49,7 @@ pub(crate) struct Member {
     pub(crate) id: u64,
     host: String,
     disk: SimulatedDisk,
-    /// What the other members have reported to it.
+    /// The reports of the other members.
     reports: Reports,
     pub(crate) starts: u64,
     pub(crate) running: Option<Running>,
@@ -146,7 +146,7 @@ pub(crate) struct World {
     start: Instant,
     pub(crate) payloads: u64,
     pub(crate) waiting: Vec<Waiting>,
-    /// One in so many acknowledgements is checked against the disks.
+    /// Share of the acknowledgements that are checked against the disks, as one in so many.
     pub(crate) quorum_checks: u8,
     pub(crate) history: History,
 }

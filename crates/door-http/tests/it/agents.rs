@@ -16,7 +16,7 @@ use routing::Ticket;
 
 use crate::Door;
 
-/// What a worker was sent.
+/// A message that a worker received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Received {
     kind: &'static str,

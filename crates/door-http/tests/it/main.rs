@@ -17,6 +17,7 @@ mod faults;
 mod follow;
 mod in_process;
 mod metadata;
+mod name_tokens;
 mod openapi;
 mod quotas;
 mod read;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use access::Principal;
-use door::{Gate, Pass, Refused, Role};
 use serde_json::{Value, json};
 
+use crate::name_tokens::NameTokens;
 use crate::{Door, Events, client, serve_routes};
 
 const RECORDS: &str = "/v1/acme/demo/streams/log/records";
@@ -142,18 +141,6 @@ async fn streams_are_listed_trimmed_and_deleted() {
     let trim = json!({"before": 1});
     let missing = door.ask("POST", "/v1/streams/none/trim", &trim).await;
     missing.problem(404, "not_found");
-}
-
-/// A gate whose tokens are the names that their bearers may use.
-struct NameTokens;
-
-impl Gate for NameTokens {
-    fn admit(&self, token: &str) -> Result<Pass, Refused> {
-        match token {
-            "" => Err(Refused::Missing),
-            name => Ok(Pass::new(Principal::of_user(name, Role::Agent))),
-        }
-    }
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ impl Front {
 fn pages(start: &Start<'_>, node: &Arc<Node>) -> MemberPages {
     let (journal, sync_times) = (start.journal.clone(), start.sync_times.clone());
     let own = node.clone();
-    let has_leader = move || own.leader().is_some_and(|leader| leader != own.id());
+    let has_leader = move || own.other_leader().is_some();
     MemberPages {
         membership: Some(Arc::new(Members::new(node.clone()))),
         storage: Some(Arc::new(move || {
@@ -163,7 +163,7 @@ async fn is_for_pages(socket: &TcpStream) -> std::io::Result<bool> {
 async fn pipe(node: &Node, protocol: Protocol) -> Option<Stream> {
     let deadline = Instant::now() + LEADER_MAX;
     while Instant::now() < deadline {
-        if let Some(leader) = node.leader().filter(|leader| *leader != node.id())
+        if let Some(leader) = node.other_leader()
             && let Ok(stream) = node.open_pipe(leader).await
             && net::write_all(&*stream.sink, &[protocol as u8])
                 .await

@@ -1,6 +1,7 @@
 //! `telpher cluster leave`: makes the last member of a cluster a node alone, with its data.
 
-use cluster::LeaveError;
+use std::collections::BTreeSet;
+
 use config::Loaded;
 use console::{Exit, Failure};
 
@@ -32,20 +33,15 @@ pub fn leave(loaded: &Loaded) -> Result<Departure, Failure> {
     let ports = ports::real();
     let runtime = workers::runtime().map_err(failed)?;
     let (opened, _) = journal::open_member(config, &ports)?;
-    let members = cluster::members_on_disk(&opened).map_err(failed)?;
-    refuse_others(members.iter().map(|it| it.id).filter(|id| *id != known.id))?;
+    let others = cluster::other_members(&opened, known.id).map_err(failed)?;
+    if !others.is_empty() {
+        return Err(not_last(&others));
+    }
     let mut leaving = known.clone();
     leaving.is_leaving = true;
     leaving.write(data)?;
-    let left = runtime.block_on(cluster::leave(&opened, known.id, ports.clock.unix_ms()));
-    match left {
-        Ok(()) => {}
-        Err(LeaveError::OtherMembers { ids }) => {
-            known.write(data)?;
-            refuse_others(ids.into_iter())?;
-        }
-        Err(error) => return Err(failed(error)),
-    }
+    let left = cluster::leave(&opened, ports.clock.unix_ms());
+    runtime.block_on(left).map_err(failed)?;
     journal::flush(&opened);
     remove(data)?;
     Ok(Departure {
@@ -54,16 +50,12 @@ pub fn leave(loaded: &Loaded) -> Result<Departure, Failure> {
     })
 }
 
-/// Refuses to leave a cluster that has other members.
-fn refuse_others(ids: impl Iterator<Item = u64>) -> Result<(), Failure> {
-    let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
-    if ids.is_empty() {
-        return Ok(());
-    }
+fn not_last(others: &BTreeSet<u64>) -> Failure {
+    let ids: Vec<_> = others.iter().map(u64::to_string).collect();
     let message = format!("the cluster has other members: {}", ids.join(", "));
-    Err(Failure::new(Exit::Usage, message)
+    Failure::new(Exit::Usage, message)
         .hint("start this member, and remove each of them: telpher cluster remove ID")
-        .hint("a member that is not the last one is removed at another: its data stays there"))
+        .hint("a member that is not the last one is removed at another: its data stays there")
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {

@@ -263,7 +263,7 @@ async fn lead(
 
 /// Waits until another member leads, to which clients are passed.
 async fn another_leader(node: &Node) {
-    while node.leader().is_none_or(|leader| leader == node.id()) {
+    while node.other_leader().is_none() {
         tokio::time::sleep(LEADER_POLL).await;
     }
 }

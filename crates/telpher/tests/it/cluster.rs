@@ -94,7 +94,10 @@ impl Writer {
             }
         }
         assert!(stored.is_sorted_by(|a, b| a < b), "doubled or reordered");
-        assert!(stored.iter().all(|it| *it < next), "nobody wrote this");
+        assert!(
+            stored.iter().all(|it| *it < next),
+            "a number that was not written"
+        );
         let lost: Vec<_> = acked
             .iter()
             .filter(|it| stored.binary_search(it).is_err())

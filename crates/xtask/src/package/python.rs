@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::stage::TARGET;
 use crate::python::{self, Tools};
 use crate::step;
 use crate::tree;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Target of the wheel and the tag of the oldest glibc that it runs with.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// Tag of the oldest glibc that the wheel runs with.
 const COMPATIBILITY: &str = "manylinux_2_17";
 
 /// Builds the wheels, and tries each in a new environment.

@@ -11,8 +11,9 @@ use crate::step::{self, cargo};
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 const SHORT_LIMIT: Duration = Duration::from_secs(60);
 
-/// A static binary needs a target of its own, so that build scripts and macros are not static too.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The target of the packages. A static binary needs it named, so that build scripts and macros are not
+/// static too.
+pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Builds the static binary: it needs no library, and runs on an empty base. Returns its path,
 /// without symbols.

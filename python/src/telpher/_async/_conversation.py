@@ -453,7 +453,7 @@ class Answer:
 
 
 class _Stopped(errors.Cancelled):
-    """The answer has ended at the node, because somebody asked to stop it."""
+    """The answer has ended at the node, because a client asked to stop it."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__("the answer was stopped", sent=True)

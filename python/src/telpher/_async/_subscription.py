@@ -113,7 +113,7 @@ class Subscription:
         )
 
     async def aclose(self) -> None:
-        """Unsubscribes; requests that nobody has taken are refused as `unavailable`."""
+        """Unsubscribes; requests that were not taken are refused as `unavailable`."""
         await self._link.unsubscribe(self.name)
         gone = errors.Unavailable("the subscriber has gone")
         for inbound in self._inbox.drain():

@@ -54,7 +54,7 @@ class Inbox:
                 return
 
     def drain(self) -> list[Any]:
-        """Returns the items that nobody has taken."""
+        """Returns the items that were not taken."""
         left = list(self._items)
         self._items.clear()
         return left

@@ -69,7 +69,7 @@ class Inbox:
             self._end = error
 
     def drain(self) -> list[Any]:
-        """Returns the items that nobody has taken."""
+        """Returns the items that were not taken."""
         left = list(self._items)
         self._items.clear()
         return left

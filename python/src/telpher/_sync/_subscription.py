@@ -114,7 +114,7 @@ class Subscription:
         )
 
     def close(self) -> None:
-        """Unsubscribes; requests that nobody has taken are refused as `unavailable`."""
+        """Unsubscribes; requests that were not taken are refused as `unavailable`."""
         self._link.unsubscribe(self.name)
         gone = errors.Unavailable("the subscriber has gone")
         for inbound in self._inbox.drain():

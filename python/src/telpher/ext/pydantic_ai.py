@@ -5,7 +5,7 @@ async with telpher.connect() as node:
     store = TelpherConversationStore(node)
     conversation = await store.load("support-42") or Conversation(conversation_id="support-42")
     result = await agent.run("Where is my parcel?", conversation=conversation)
-    await store.save(result)              # ConversationConflict if somebody else saved it meanwhile
+    await store.save(result)              # ConversationConflict after another writer
 ```
 
 A conversation of Pydantic AI is one of Telpher. A fork has a copy of the messages that it shares,

@@ -2,24 +2,11 @@
 
 use std::sync::Arc;
 
-use access::Principal;
-use door::{Gate, Pass, Refused, Role};
 use serde_json::json;
 
 use super::Worker;
+use crate::name_tokens::NameTokens;
 use crate::{Answer, Door, client, serve_routes};
-
-/// A gate whose tokens are the names that their bearers may use.
-struct NameTokens;
-
-impl Gate for NameTokens {
-    fn admit(&self, token: &str) -> Result<Pass, Refused> {
-        match token {
-            "" => Err(Refused::Missing),
-            name => Ok(Pass::new(Principal::of_user(name, Role::Agent))),
-        }
-    }
-}
 
 #[tokio::test]
 async fn a_client_speaks_and_takes_only_under_its_own_name() {

@@ -1,7 +1,7 @@
 //! `telpher cluster dev`: a cluster of processes on this machine.
 
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use console::output::{self, Format};
 use console::{Environment, Exit, Failure, Signals};
 use serde_json::{Value, json};
+use tokio::net::TcpSocket;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::commands::agents::ask;
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
         }
     };
     let program = std::env::current_exe().map_err(failed)?;
-    let mut nodes = nodes(&data, args.nodes)?;
+    let (mut nodes, reserved) = nodes(&data, args.nodes)?;
     let served = block_on(async {
         let mut signals = Signals::listen()?;
         if args.format.json {
@@ -82,19 +83,26 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
         Ok(())
     });
     end(&mut nodes);
+    drop(reserved);
     served
 }
 
-/// Returns the nodes with free ports.
-fn nodes(data: &Path, count: u32) -> Result<Vec<Node>, Failure> {
-    // All listeners exist at the same time, so that no port comes twice.
-    let mut listeners = Vec::new();
+/// Returns the nodes, and sockets that reserve their ports.
+///
+/// A socket that is bound and does not listen keeps the system from assigning the port to another
+/// program, also while a node is started again; a node can still listen on it, since both allow the
+/// reuse of addresses.
+fn nodes(data: &Path, count: u32) -> Result<(Vec<Node>, Vec<TcpSocket>), Failure> {
+    let mut reserved = Vec::new();
     let mut nodes = Vec::new();
     for number in 1..=count {
         let mut address = || {
-            let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
-            let address = listener.local_addr().map_err(failed)?.to_string();
-            listeners.push(listener);
+            let socket = TcpSocket::new_v4().map_err(failed)?;
+            socket.set_reuseaddr(true).map_err(failed)?;
+            let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            socket.bind(any_port).map_err(failed)?;
+            let address = socket.local_addr().map_err(failed)?.to_string();
+            reserved.push(socket);
             Ok(address)
         };
         nodes.push(Node {
@@ -107,7 +115,7 @@ fn nodes(data: &Path, count: u32) -> Result<Vec<Node>, Failure> {
             process: None,
         });
     }
-    Ok(nodes)
+    Ok((nodes, reserved))
 }
 
 impl Node {

@@ -160,7 +160,7 @@ fn wrong_commands_to_a_cluster_are_refused_with_hints() {
     join("lone", link, &key.to_string())
         .expect(2)
         .shows_error("holds data of its own", "--data PATH");
-    // Nobody listens.
+    // No node listens there.
     let silent = format!("127.0.0.1:{}", free_port());
     let unanswered = join("empty", &silent, &key.to_string());
     assert_ne!(unanswered.code(), 0);

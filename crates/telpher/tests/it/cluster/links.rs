@@ -42,7 +42,7 @@ fn hello(format: u16, channel: u8, cluster: u64, from: u64, to: u64) -> Vec<u8> 
 }
 
 #[test]
-fn foreign_bytes_on_the_link_are_refused_and_harm_nobody() {
+fn foreign_bytes_on_the_link_are_refused_and_do_no_harm() {
     let cluster = Cluster::start();
     let writer = Writer::start(&cluster, &[0, 1, 2]);
     let status = cluster.status(0).unwrap();

@@ -85,7 +85,7 @@ pub(super) static MUTANTS: [Mutant; 16] = [
             text: "                    vote_answer(raft.pre_vote(request).await.ok()?)",
             replacement: "                    let mut answer = raft.pre_vote(request).await.ok()?;\n                    answer.vote_granted = true;\n                    vote_answer(answer)",
         }],
-        proof: "leaders::follower_that_does_not_hear_the_leader_deposes_nobody",
+        proof: "leaders::follower_that_does_not_hear_the_leader_deposes_no_leader",
     },
     Mutant {
         name: "another-id-at-the-address",
