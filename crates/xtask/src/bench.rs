@@ -316,7 +316,7 @@ const OUT: &str = "target/bench-out";
 const RESULTS: &str = "bench/results";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
-const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
+const RUN_LIMIT: Duration = Duration::from_secs(40 * 60);
 
 /// Builds the release and runs the named suites and checks.
 pub(crate) fn run(args: &[String]) -> Result<()> {
