@@ -66,7 +66,8 @@ impl AckedMessages {
         runs.get(at).copied().filter(|run| run.first <= id.number)
     }
 
-    fn count(&self) -> u64 {
+    /// Returns the number of messages.
+    pub(super) fn count(&self) -> u64 {
         self.lanes.iter().flatten().map(|run| run.count).sum()
     }
 }

@@ -33,6 +33,15 @@ struct Node {
     restarted: Option<Actor>,
 }
 
+/// The node that leads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leader {
+    /// Its index.
+    pub(super) node: usize,
+    /// Greatest leader epoch of a partition, which grows with every change of leader.
+    pub(super) epoch: i32,
+}
+
 #[derive(Deserialize)]
 struct Started {
     nodes: Vec<Node>,
@@ -78,9 +87,9 @@ impl Cluster {
         nodes.iter().map(|node| node.pid).collect()
     }
 
-    /// Returns the index of the node that leads all partitions of a topic whose replicas are all in
-    /// sync; `None` while there is none.
-    pub(super) fn leader(&self, name: &str) -> Result<Option<usize>, Failure> {
+    /// Returns the node that leads all partitions of a topic whose replicas are all in sync; `None`
+    /// while there is none.
+    pub(super) fn leader(&self, name: &str) -> Result<Option<Leader>, Failure> {
         let mut last: Failure = "the cluster has no node".into();
         for address in self.addresses() {
             let state = Session::open(&address).and_then(|mut it| topic::state(&mut it, name));
@@ -91,8 +100,10 @@ impl Cluster {
                         .all(|it| it.isr_nodes.len() == self.nodes.len());
                     let id = state.first().map(|it| it.leader_id);
                     let is_led = state.iter().all(|it| Some(it.leader_id) == id);
-                    let leader = self.nodes.iter().position(|node| Some(node.id) == id);
-                    return Ok(leader.filter(|_| in_sync && is_led));
+                    let node = self.nodes.iter().position(|node| Some(node.id) == id);
+                    let epoch = state.iter().map(|it| it.leader_epoch).max();
+                    let leader = node.zip(epoch).filter(|_| in_sync && is_led);
+                    return Ok(leader.map(|(node, epoch)| Leader { node, epoch }));
                 }
                 Err(error) => last = error,
             }

@@ -17,17 +17,18 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::acknowledged::AckedMessages;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Leader};
 use super::session::Session;
 use super::topic::{self, OffsetKind, TopicSettings};
 use super::verify;
 use bench::measurement::Verification;
+use bench::process::Memory;
 use bench::workload::error::WorkloadError;
 use bench::workload::role::Failure;
 use bench::workload::surroundings::Surroundings;
-use meter::clock::now_ns;
+use meter::clock::{CpuClock, now_ns};
 use producer::{Produced, Producer};
-pub use report::{FaultReport, FaultTimes, Milliseconds};
+pub use report::{FaultReport, FaultTimes, IdleNode, Milliseconds};
 use shared::Shared;
 
 /// Name of the topic.
@@ -38,6 +39,9 @@ const REST: Duration = Duration::from_millis(1000);
 
 /// Length of a pause: longer than an election takes.
 const PAUSE: Duration = Duration::from_millis(2000);
+
+/// Period over which the CPU time of idle nodes is read.
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Time limit for the cluster to acknowledge again, and for all replicas to be in sync.
 const RECOVERY_MAX_NS: u64 = 120_000_000_000;
@@ -57,6 +61,8 @@ pub enum Fault {
     KillAll,
     /// SIGSTOP of the node that leads, and SIGCONT after 2 s.
     Pause,
+    /// SIGSTOP of all nodes at the same time, and SIGCONT after 2 s.
+    PauseAll,
 }
 
 impl Fault {
@@ -69,6 +75,7 @@ impl Fault {
             Self::KillFollower => "kill-follower",
             Self::KillAll => "kill-all",
             Self::Pause => "pause",
+            Self::PauseAll => "pause-all",
         }
     }
 }
@@ -113,6 +120,8 @@ fn inject(
     step: &mut impl FnMut(&str),
 ) -> Result<FaultReport, Failure> {
     create_topic(cluster, run)?;
+    step("leaving the nodes idle");
+    let idle = measure_idle(cluster)?;
     let shared = Shared::new(cluster.addresses(), TOPIC, now_ns() as u32, run.size);
     let injected = thread::scope(|scope| {
         let start = |lane| {
@@ -139,6 +148,7 @@ fn inject(
         producers: run.producers,
         partitions: run.partitions,
         size: run.size,
+        idle,
         faults: times,
         retries: shared.retries(),
         failures,
@@ -159,6 +169,30 @@ fn create_topic(cluster: &Cluster, run: &FaultRun) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Measures what each node costs while it has the partitions and no clients.
+fn measure_idle(cluster: &Cluster) -> Result<Vec<IdleNode>, Failure> {
+    wait_in_sync(cluster)?;
+    thread::sleep(REST);
+    let pids = cluster.pids(&cluster.addresses()[0]);
+    let read = || -> Result<Vec<u64>, Failure> {
+        let clocks = pids.iter().map(|pid| CpuClock::of(*pid)?.read_ns());
+        Ok(clocks.collect::<Result<_, _>>()?)
+    };
+    let (begin_ns, before) = (now_ns(), read()?);
+    thread::sleep(IDLE);
+    let (end_ns, after) = (now_ns(), read()?);
+    let period_ns = (end_ns - begin_ns) as f64;
+    let nodes = pids.iter().zip(before.iter().zip(&after));
+    let nodes = nodes.map(|(pid, (before, after))| {
+        let memory = Memory::of(*pid).ok_or("a node ended while it was idle")?;
+        Ok(IdleNode {
+            cpu_percent: 100.0 * (after - before) as f64 / period_ns,
+            rss_bytes: memory.rss_bytes,
+        })
+    });
+    nodes.collect()
+}
+
 /// Injects all faults and returns their times.
 fn faults(
     cluster: &mut Cluster,
@@ -166,45 +200,58 @@ fn faults(
     shared: &Shared,
     step: &mut impl FnMut(&str),
 ) -> Result<Vec<FaultTimes>, Failure> {
-    let mut times: Vec<(Fault, Vec<[f64; 2]>)> = Vec::new();
+    let mut times: Vec<(Fault, Vec<FaultTime>)> = Vec::new();
     for repeat in 1..=run.repeats {
         for &fault in &run.faults {
-            let [first_ack, gap] = inject_one(cluster, fault, shared)?;
+            let time = inject_one(cluster, fault, shared)?;
             step(&format!(
-                "{repeat}/{} {}: first ack after {first_ack:.0} ms",
+                "{repeat}/{} {}: first ack after {:.0} ms",
                 run.repeats,
-                fault.name()
+                fault.name(),
+                time.first_ack_ms
             ));
             match times.iter_mut().find(|(known, _)| *known == fault) {
-                Some((_, all)) => all.push([first_ack, gap]),
-                None => times.push((fault, vec![[first_ack, gap]])),
+                Some((_, all)) => all.push(time),
+                None => times.push((fault, vec![time])),
             }
         }
     }
     let summarized = times.into_iter().map(|(fault, all)| FaultTimes {
         fault: fault.name(),
         count: all.len(),
-        first_ack_ms: Milliseconds::of(all.iter().map(|it| it[0]).collect()),
-        longest_gap_ms: Milliseconds::of(all.iter().map(|it| it[1]).collect()),
+        first_ack_ms: Milliseconds::of(all.iter().map(|it| it.first_ack_ms).collect()),
+        longest_gap_ms: Milliseconds::of(all.iter().map(|it| it.longest_gap_ms).collect()),
+        epochs_max: all.iter().map(|it| it.epochs).max().unwrap_or_default(),
     });
     Ok(summarized.collect())
 }
 
-/// Injects a fault. Returns the milliseconds until the first ack, and the longest time without one.
-fn inject_one(cluster: &mut Cluster, fault: Fault, shared: &Shared) -> Result<[f64; 2], Failure> {
-    let leader = wait_in_sync(cluster)?;
+/// What one fault did.
+struct FaultTime {
+    /// Time until the first ack.
+    first_ack_ms: f64,
+    /// Longest time without an ack.
+    longest_gap_ms: f64,
+    /// Growth of the leader epoch.
+    epochs: i32,
+}
+
+/// Injects a fault and waits until all replicas are in sync again.
+fn inject_one(cluster: &mut Cluster, fault: Fault, shared: &Shared) -> Result<FaultTime, Failure> {
+    let before = wait_in_sync(cluster)?;
     thread::sleep(REST);
     let count = cluster.count();
-    let follower = (leader + 1) % count;
+    let follower = (before.node + 1) % count;
     let hit: Vec<usize> = match fault {
         Fault::None => Vec::new(),
-        Fault::KillLeader | Fault::Pause => vec![leader],
+        Fault::KillLeader | Fault::Pause => vec![before.node],
         Fault::KillFollower => vec![follower],
-        Fault::KillAll => (0..count).collect(),
+        Fault::KillAll | Fault::PauseAll => (0..count).collect(),
     };
-    let signal = match fault {
-        Fault::Pause => Signal::STOP,
-        _ => Signal::KILL,
+    let is_pause = matches!(fault, Fault::Pause | Fault::PauseAll);
+    let signal = match is_pause {
+        true => Signal::STOP,
+        false => Signal::KILL,
     };
     for node in &hit {
         cluster.signal(*node, signal)?;
@@ -215,14 +262,16 @@ fn inject_one(cluster: &mut Cluster, fault: Fault, shared: &Shared) -> Result<[f
             cluster.restart(*node)?;
         }
     }
-    if fault == Fault::Pause {
+    if is_pause {
         thread::sleep(PAUSE);
-        cluster.signal(leader, Signal::CONT)?;
+        for node in &hit {
+            cluster.signal(*node, Signal::CONT)?;
+        }
     }
     let limit_ns = now_ns() + RECOVERY_MAX_NS;
-    let first_ack = loop {
+    let first_ack_ms = loop {
         match shared.first_ack_ms() {
-            Some(first_ack) => break first_ack,
+            Some(first_ack_ms) => break first_ack_ms,
             None if now_ns() > limit_ns => {
                 return Err(format!("no message is acknowledged after {}", fault.name()).into());
             }
@@ -237,11 +286,16 @@ fn inject_one(cluster: &mut Cluster, fault: Fault, shared: &Shared) -> Result<[f
     }
     wait_in_sync(cluster)?;
     thread::sleep(REST);
-    Ok([first_ack, shared.fault_ends_gap_ms()])
+    let after = wait_in_sync(cluster)?;
+    Ok(FaultTime {
+        first_ack_ms,
+        longest_gap_ms: shared.fault_ends_gap_ms(),
+        epochs: after.epoch - before.epoch,
+    })
 }
 
 /// Waits until all replicas of all partitions are in sync, and returns the node that leads.
-fn wait_in_sync(cluster: &Cluster) -> Result<usize, Failure> {
+fn wait_in_sync(cluster: &Cluster) -> Result<Leader, Failure> {
     let limit_ns = now_ns() + RECOVERY_MAX_NS;
     loop {
         match cluster.leader(TOPIC) {
@@ -262,7 +316,7 @@ fn read_back(
     produced: &[Produced],
 ) -> Result<Verification, Failure> {
     let leader = wait_in_sync(cluster)?;
-    let address = &cluster.addresses()[leader];
+    let address = &cluster.addresses()[leader.node];
     let layout = topic::layout(&mut Session::open(address)?, TOPIC)?;
     let begin = topic::offsets(&layout, TOPIC, OffsetKind::First)?;
     let mut acked = AckedMessages::default();

@@ -54,7 +54,9 @@ pub mod topic;
 mod verify;
 
 pub use compare::misses;
-pub use faults::{Fault, FaultReport, FaultRun, FaultTimes, Milliseconds, run as run_faults};
+pub use faults::{
+    Fault, FaultReport, FaultRun, FaultTimes, IdleNode, Milliseconds, run as run_faults,
+};
 pub use matrix::{Doing, Durability, Matrix, Subject, Topic};
 pub use message::{ID_SIZE, KeyPattern, PayloadPattern};
 pub use role::play;

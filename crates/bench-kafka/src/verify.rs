@@ -1,5 +1,8 @@
 //! Verification: reads back all acknowledged messages.
 
+use std::thread;
+use std::time::Duration;
+
 use recordbatch::{Batch, Batches, Compression, Records, codecs};
 
 use super::acknowledged::{AckedMessages, ReadBack};
@@ -15,6 +18,11 @@ const WAIT_MS: i32 = 100;
 
 /// Maximum time without records from a partition that is not read to its end.
 const SILENCE_NS: u64 = 30_000_000_000;
+
+/// Time without growth of a partition after which its end counts as final.
+const STILL_NS: u64 = 5_000_000_000;
+
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Maximum size of an unpacked batch.
 const UNPACKED_SIZE_MAX: usize = 64 << 20;
@@ -39,7 +47,7 @@ pub(super) fn read_back(
     acked: &AckedMessages,
     numbers: impl Fn(u32) -> Option<u64>,
 ) -> Result<Verification, Failure> {
-    let end = topic::offsets(run.layout, run.topic, OffsetKind::Next)?;
+    let end = wait_for_end(run, &begin, acked.count())?;
     let mut found = ReadBack::of(acked);
     for (leader, address) in run.layout.leaders.iter().enumerate() {
         let mut positions = Vec::new();
@@ -72,6 +80,25 @@ pub(super) fn read_back(
         }
     }
     Ok(found.end())
+}
+
+/// Returns the ends of the partitions once they cover the acknowledged messages, or do not grow any
+/// more: with `acks=1` a broker shows a message only after its followers have it.
+fn wait_for_end(run: &ReadBackRun<'_>, begin: &[i64], acked: u64) -> Result<Vec<i64>, Failure> {
+    let mut last = Vec::new();
+    let mut grown_ns = now_ns();
+    loop {
+        let end = topic::offsets(run.layout, run.topic, OffsetKind::Next)?;
+        let count: i64 = end.iter().zip(begin).map(|(end, begin)| end - begin).sum();
+        if count.cast_unsigned() >= acked || now_ns() - grown_ns > STILL_NS {
+            return Ok(end);
+        }
+        if end != last {
+            grown_ns = now_ns();
+            last = end;
+        }
+        thread::sleep(LOOK);
+    }
 }
 
 fn read_batch(

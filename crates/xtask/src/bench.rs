@@ -295,8 +295,8 @@ const CHECKS: [Check; 9] = [
     },
     Check {
         name: "kafka-faults",
-        about: "the same with kills of followers and of all nodes, and pauses of the leader",
-        line: "bench kafka --cluster 3 --fault none,kill-follower,kill-all,pause --repeats 10 -p 1000 -c 64 -s 1024 \
+        about: "the same with kills of followers and of all nodes, and pauses of the leader and of all nodes",
+        line: "bench kafka --cluster 3 --fault none,kill-follower,kill-all,pause,pause-all --repeats 10 -p 1000 -c 64 -s 1024 \
                --dir target --quiet",
     },
     Check {

@@ -16,6 +16,8 @@ pub struct FaultReport {
     pub partitions: i32,
     /// Bytes of a payload.
     pub size: usize,
+    /// Each node before the load, with all partitions and without clients.
+    pub idle: Vec<IdleNode>,
     /// Times of each kind of fault.
     pub faults: Vec<FaultTimes>,
     /// Repetitions by reason: the code of Kafka's protocol, or `connection-lost`.
@@ -24,6 +26,15 @@ pub struct FaultReport {
     pub failures: BTreeMap<String, u64>,
     /// Comparison of the stored messages with the acknowledged ones.
     pub messages: Verification,
+}
+
+/// Cost of an idle node.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct IdleNode {
+    /// CPU time in percent of one core.
+    pub cpu_percent: f64,
+    /// Resident bytes.
+    pub rss_bytes: u64,
 }
 
 /// Times of a kind of fault.
@@ -37,6 +48,8 @@ pub struct FaultTimes {
     pub first_ack_ms: Milliseconds,
     /// Longest time without an ack of any producer, until all replicas were in sync.
     pub longest_gap_ms: Milliseconds,
+    /// Greatest growth of the leader epoch: changes of leader because of one fault.
+    pub epochs_max: i32,
 }
 
 /// Distribution of times in milliseconds. Percentiles are by nearest rank.

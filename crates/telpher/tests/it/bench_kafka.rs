@@ -36,6 +36,12 @@ fn faults_of_a_cluster_are_measured_and_lose_nothing() {
     let place = Place::new();
     let line = "bench kafka --cluster 3 --fault none,kill-leader,kill-all -c 4 -p 2 --json --quiet";
     let found = place.run(line).expect(0).json();
+    let idle = found["idle"].as_array().unwrap();
+    assert_eq!(idle.len(), 3, "{found:#}");
+    assert!(
+        idle.iter()
+            .all(|it| it["cpu_percent"].as_f64().unwrap() > 0.0)
+    );
     let faults = found["faults"].as_array().unwrap();
     let names: Vec<_> = faults
         .iter()

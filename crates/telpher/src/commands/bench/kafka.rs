@@ -39,7 +39,8 @@ second of three syncs. All nodes share the cores and the disk of this machine, s
 than one alone; CPU time is that of all nodes, and of each in the results.
 
 --fault injects faults into that cluster while producers write with acks=all, and measures the time until \
-the first ack of a request that was sent after the fault. Producers are idempotent and repeat a message \
+the first ack of a request that was sent after the fault, and the changes of leader. Before that it measures \
+the CPU time and memory of the idle nodes. Producers are idempotent and repeat a message \
 until it is acknowledged, as the clients of Kafka do. At the end all messages are read back; the command \
 fails if one is lost, duplicated or moved, or was never acknowledged. Partitions of the network need \
 network namespaces: `cargo xtask cluster` makes them.

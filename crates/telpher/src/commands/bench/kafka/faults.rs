@@ -38,6 +38,8 @@ enum FaultArg {
     KillAll,
     /// SIGSTOP of the node that leads, for 2 s
     Pause,
+    /// SIGSTOP of all nodes at the same time, for 2 s
+    PauseAll,
 }
 
 impl From<FaultArg> for Fault {
@@ -48,6 +50,7 @@ impl From<FaultArg> for Fault {
             FaultArg::KillFollower => Self::KillFollower,
             FaultArg::KillAll => Self::KillAll,
             FaultArg::Pause => Self::Pause,
+            FaultArg::PauseAll => Self::PauseAll,
         }
     }
 }
@@ -85,25 +88,29 @@ pub(super) fn run(outcome: &Outcome, run: &FaultRun) -> Result<(), Failure> {
 
 fn text(report: &FaultReport) -> String {
     let mut text = format!(
-        "{} nodes, {} producers with one message of {} B in flight, {} partitions, acks=all\n\n\
-         {:<14} {:>6}   {:<34}   {}\n",
-        report.nodes,
-        report.producers,
-        report.size,
-        report.partitions,
-        "fault",
-        "times",
-        "ms until the first ack, p50/p99/max",
-        "longest ms without an ack"
+        "{} nodes, {} producers with one message of {} B in flight, {} partitions, acks=all\n\n",
+        report.nodes, report.producers, report.size, report.partitions,
     );
+    for node in &report.idle {
+        let memory = node.rss_bytes as f64 / f64::from(1 << 20);
+        text.push_str(&format!(
+            "{:<14} {:>5.1}%  of a core, {memory:.0} MiB, before the load\n",
+            "idle node", node.cpu_percent
+        ));
+    }
+    text.push_str(&format!(
+        "\n{:<14} {:>6}   {:<34}   {}\n",
+        "fault", "times", "ms until the first ack, p50/p99/max", "longest ms without an ack"
+    ));
     let times = |it: Milliseconds| format!("{:.0} / {:.0} / {:.0}", it.p50, it.p99, it.max);
     for one in &report.faults {
         text.push_str(&format!(
-            "{:<14} {:>6}   {:<34}   {}\n",
+            "{:<14} {:>6}   {:<36}   {:<28}   {}\n",
             one.fault,
             one.count,
             times(one.first_ack_ms),
-            times(one.longest_gap_ms)
+            times(one.longest_gap_ms),
+            one.epochs_max
         ));
     }
     text.push('\n');
@@ -146,7 +153,7 @@ fn text(report: &FaultReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bench_kafka::FaultTimes;
+    use bench_kafka::{FaultTimes, IdleNode};
 
     #[test]
     fn report_of_faults_shows_times_losses_and_reasons() {
@@ -158,11 +165,16 @@ mod tests {
         };
         let mut report = FaultReport {
             nodes: 3,
+            idle: vec![IdleNode {
+                cpu_percent: 1.25,
+                rss_bytes: 30 << 20,
+            }],
             faults: vec![FaultTimes {
                 fault: "kill-leader",
                 count: 50,
                 first_ack_ms: times,
                 longest_gap_ms: times,
+                epochs_max: 1,
             }],
             retries: [("connection-lost".to_owned(), 7)].into(),
             ..FaultReport::default()
@@ -170,6 +182,7 @@ mod tests {
         report.messages.lost = 2;
         let text = text(&report);
         for line in [
+            "idle node        1.2%  of a core, 30 MiB, before the load",
             "kill-leader        50   1000 / 1900 / 2000",
             "lost                      2  acknowledged",
             "repeated                  7  connection-lost",
