@@ -24,6 +24,7 @@ mod collect;
 mod erasures;
 mod filer;
 mod job;
+mod memory;
 mod merge;
 mod pace;
 mod plan;

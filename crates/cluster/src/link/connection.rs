@@ -17,8 +17,11 @@ use super::answer::Answer;
 use super::frame::{HEADER_SIZE, Head, Operation, next_frame};
 use super::serve::Server;
 
-/// Bytes per read at most.
+/// Bytes of the buffer for reads while no large frame is incomplete.
 const ROOM_SIZE: usize = 64 << 10;
+
+/// Bytes per read at most into the buffer of a large frame.
+const READ_SIZE_MAX: usize = 256 << 10;
 
 /// A connection to a peer.
 pub(super) struct Connection {
@@ -239,14 +242,30 @@ impl Drop for Caller {
     }
 }
 
-/// Reads once, waiting for bytes, and appends them to `input`. An end is an error. Nothing is lost if
-/// the future is dropped.
+/// Reads once, waiting for bytes, and appends them to `input`: directly if there is room for the rest
+/// of a large frame, else through `room`. An end is an error. Nothing is lost if the future is
+/// dropped.
 async fn receive(source: &mut dyn Source, room: &mut [u8], input: &mut BytesMut) -> io::Result<()> {
-    match std::future::poll_fn(|cx| source.poll_read(cx, room)).await? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        size => {
-            input.extend_from_slice(&room[..size]);
-            Ok(())
+    let read = std::future::poll_fn(|cx| {
+        let (filled, spare) = (input.len(), input.capacity() - input.len());
+        if spare < room.len() {
+            let read = source.poll_read(cx, room);
+            if let Poll::Ready(Ok(size)) = read {
+                input.extend_from_slice(&room[..size]);
+            }
+            return read;
         }
+        input.resize(filled + spare.min(READ_SIZE_MAX), 0);
+        let read = source.poll_read(cx, &mut input[filled..]);
+        let size = match read {
+            Poll::Ready(Ok(size)) => size,
+            _ => 0,
+        };
+        input.truncate(filled + size);
+        read
+    });
+    match read.await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
     }
 }

@@ -31,6 +31,10 @@ use crate::raft::{
 /// Bytes of an entry at least.
 const ENTRY_SIZE_MIN: usize = 25;
 
+/// Bytes of a block from which on it stays in the receive buffer. Larger than what is read while no
+/// large frame is incomplete.
+const SLICE_SIZE_MIN: usize = 64 << 10;
+
 const BLANK: u8 = 0;
 const BLOCK: u8 = 1;
 const MEMBERS: u8 = 2;
@@ -192,8 +196,7 @@ fn get_entry(body: &mut Bytes) -> io::Result<Entry> {
         BLANK => EntryPayload::Blank,
         BLOCK => EntryPayload::Normal(Block {
             time_ms,
-            // A slice would hold the whole receive buffer as long as the block is in memory.
-            body: Bytes::copy_from_slice(&get_bytes(body)?),
+            body: owned(get_bytes(body)?),
         }),
         MEMBERS => {
             let (at, membership) = decode_membership(get_bytes(body)?)?;
@@ -209,6 +212,16 @@ fn get_entry(body: &mut Bytes) -> io::Result<Entry> {
         time_ms: Some(time_ms),
         payload,
     })
+}
+
+/// Returns bytes that hold little more memory than their own: a slice holds its whole receive buffer
+/// as long as the block is in memory.
+fn owned(slice: Bytes) -> Bytes {
+    match slice.len() < SLICE_SIZE_MIN {
+        true => Bytes::copy_from_slice(&slice),
+        // The receive buffer was made for its frame.
+        false => slice,
+    }
 }
 
 pub(super) fn put_vote(out: &mut Vec<u8>, vote: &Vote) {

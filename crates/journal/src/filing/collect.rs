@@ -76,11 +76,14 @@ struct OpenStream {
 }
 
 impl SortedSegment {
-    /// Reads and sorts a segment.
-    pub(super) fn read(sealed: &SealedSegment) -> Result<SortedSegment, FilingError> {
+    /// Reads and sorts a segment. Its bytes are read into `memory` if that is large enough.
+    pub(super) fn read(
+        sealed: &SealedSegment,
+        memory: Vec<u8>,
+    ) -> Result<SortedSegment, FilingError> {
         let mut sorted = SortedSegment::default();
         let mut cuts = sealed.cuts.clone();
-        let mut scan = Scan::at_once(&sealed.segment, sealed.end);
+        let mut scan = Scan::at_once(&sealed.segment, sealed.end, memory);
         while let Some(block) = scan.next_block()? {
             match block.header.kind {
                 BlockKind::Records | BlockKind::Members | BlockKind::Blank => {
@@ -102,6 +105,11 @@ impl SortedSegment {
         sorted.void(&cuts);
         sorted.sort();
         Ok(sorted)
+    }
+
+    /// Returns the memory that the segment was read into.
+    pub(super) fn into_memory(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// Iterates over the shards with blocks in the segment, ascending.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::census::Census;
 use super::erasures::{EraseBacklog, Erasures};
 use super::job::{self, FilingJob};
+use super::memory::SegmentMemory;
 use super::merge::MergeJob;
 use super::pace::Pace;
 use super::plan::{self, Candidate, Purpose};
@@ -96,6 +97,7 @@ pub struct Filer {
     manifest: Manifest,
     extents: Arc<ExtentSet>,
     filing: Option<FilingJob>,
+    memory: SegmentMemory,
     merging: Vec<MergeJob>,
     census: Census,
     round: Option<Round>,
@@ -157,6 +159,7 @@ impl Filer {
             manifest,
             extents,
             filing: None,
+            memory: SegmentMemory::default(),
             merging: Vec::new(),
             is_planned: false,
             census: Census::default(),
@@ -245,7 +248,8 @@ impl Filer {
         };
         let census_ms = self.census.due_ms(line, &self.extents);
         let due_ms = retry_ms.into_iter().chain(zero_ms).chain(erase_ms);
-        due_ms.chain(census_ms).chain(self.retries.due_ms()).min()
+        let due_ms = due_ms.chain(census_ms).chain(self.memory.due_ms());
+        due_ms.chain(self.retries.due_ms()).min()
     }
 
     /// Returns the erases whose bytes have not all left the disk.
@@ -278,6 +282,7 @@ impl Filer {
         self.census.call_if_due(line, &self.extents, now_ms);
         self.erase(line, now_ms);
         self.pace.update(line.active_size(), now_ms);
+        self.memory.free_if_due(now_ms);
         self.attempt(Task::Clearing, Self::clear)?;
         let worked = if self.full.is_some() {
             self.work_without_room(line, now_ms)?
@@ -448,7 +453,9 @@ impl Filer {
             Some(filing) => filing,
             None => match line.sealed() {
                 Some(sealed) => {
-                    FilingJob::begin(sealed, self.manifest.filed, self.census.generation())?
+                    let memory = self.memory.take();
+                    let generation = self.census.generation();
+                    FilingJob::begin(sealed, self.manifest.filed, generation, memory)?
                 }
                 None => return Ok(false),
             },
@@ -488,7 +495,9 @@ impl Filer {
         self.totals.segments += 1;
         self.switch(line, set, manifest);
         self.retries.clear(Task::Filing);
-        self.leftovers.push_back(Leftover::Segment(filing.sealed));
+        let (sealed, memory) = filing.into_parts();
+        self.memory.give_back(memory, self.now_ms);
+        self.leftovers.push_back(Leftover::Segment(sealed));
         self.attempt(Task::Clearing, Self::clear).map(drop)
     }
 

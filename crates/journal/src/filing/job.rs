@@ -23,13 +23,15 @@ pub(super) struct FilingJob {
 }
 
 impl FilingJob {
-    /// Reads the segment. Everything before `begin` must be filed.
+    /// Reads the segment, into `memory` if that is large enough. Everything before `begin` must be
+    /// filed.
     pub(super) fn begin(
         sealed: SealedSegment,
         begin: Position,
         generation: u64,
+        memory: Vec<u8>,
     ) -> Result<FilingJob, FilingError> {
-        let sorted = SortedSegment::read(&sealed)?;
+        let sorted = SortedSegment::read(&sealed, memory)?;
         let shards = sorted.shards().filter(|(_, share)| !share.is_empty());
         let mut left: Vec<ShardId> = shards.map(|(shard, _)| shard).collect();
         left.reverse();
@@ -72,6 +74,11 @@ impl FilingJob {
             self.writer = Some(writer);
         }
         Ok(self.left.is_empty())
+    }
+
+    /// Returns the segment, and the memory that it was read into.
+    pub(super) fn into_parts(self) -> (SealedSegment, Vec<u8>) {
+        (self.sealed, self.sorted.into_memory())
     }
 
     /// Returns the extents that were written.

@@ -29,6 +29,8 @@ pub struct Scan {
     window: Vec<u8>,
     window_start: u64,
     window_size: u64,
+    /// Bytes of the window that were read; the rest is of no use.
+    filled: usize,
 }
 
 impl Scan {
@@ -43,6 +45,7 @@ impl Scan {
             window: Vec::new(),
             window_start: 0,
             window_size: WINDOW_SIZE,
+            filled: 0,
             segment: segment.clone(),
         }
     }
@@ -55,16 +58,19 @@ impl Scan {
         }
     }
 
-    /// Scans like [`Scan::new`] but reads the whole segment at once, for [`Scan::into_bytes`].
-    pub fn at_once(segment: &Segment, end: Position) -> Scan {
+    /// Scans like [`Scan::new`] but reads the whole segment at once, for [`Scan::into_bytes`], into
+    /// `memory` if it is large enough.
+    pub fn at_once(segment: &Segment, end: Position, memory: Vec<u8>) -> Scan {
         Scan {
+            window: memory,
             window_size: segment.header.size,
             ..Scan::new(segment, end)
         }
     }
 
     /// Returns the bytes of all blocks that a [`Scan::at_once`] covered, from the first block on.
-    pub fn into_bytes(self) -> Vec<u8> {
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        self.window.truncate(self.filled);
         self.window
     }
 
@@ -94,7 +100,7 @@ impl Scan {
         let mut at = self.at + BLOCK_ALIGNMENT;
         while at + BLOCK_HEADER_SIZE as u64 <= self.limit {
             self.fill(at, BLOCK_HEADER_SIZE as u64)?;
-            let ahead = &self.window[(at - self.window_start) as usize..];
+            let ahead = &self.window[(at - self.window_start) as usize..self.filled];
             let magic = ahead
                 .chunks_exact(BLOCK_ALIGNMENT as usize)
                 .position(|chunk| chunk[..BLOCK_MAGIC.len()] == BLOCK_MAGIC);
@@ -136,21 +142,21 @@ impl Scan {
 
     /// Makes the window hold `length` bytes from `at` on. They must be within the limit.
     fn fill(&mut self, at: u64, length: u64) -> io::Result<()> {
-        let window_end = self.window_start + self.window.len() as u64;
+        let window_end = self.window_start + self.filled as u64;
         if self.window_start <= at && at + length <= window_end {
             return Ok(());
         }
         let size = length.max(self.window_size).min(self.limit - at) as usize;
+        self.filled = 0;
         if size > self.window.capacity() {
             // New memory is zero, so it is not filled with zeros before the read.
             self.window = vec![0; size];
+        } else if size > self.window.len() {
+            self.window.resize(size, 0);
         }
-        self.window.resize(size, 0);
+        self.segment.file.read_at(&mut self.window[..size], at)?;
         self.window_start = at;
-        let read = self.segment.file.read_at(&mut self.window, at);
-        if read.is_err() {
-            self.window.clear();
-        }
-        read
+        self.filled = size;
+        Ok(())
     }
 }
