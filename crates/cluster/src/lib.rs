@@ -17,6 +17,7 @@ mod link;
 mod member;
 mod membership;
 mod node;
+mod pauses;
 mod proposer;
 mod raft;
 mod reign;

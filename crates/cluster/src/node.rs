@@ -20,6 +20,7 @@ use crate::link::{
     OutdatedError, Peers, ReportFile, Reports, Server, Services,
 };
 use crate::member::{Addresses, Member};
+use crate::pauses::Pauses;
 use crate::raft::{LogError, Machine, Raft, Runtime, ShardLog, Store};
 use crate::report::{self, voters};
 use crate::{reign, tend};
@@ -123,7 +124,9 @@ impl Node {
         });
         let logs = logs.collect::<Result<Vec<_>, _>>()?;
         let admission = Arc::new(Admission::new(own, logs.clone(), reports.clone()));
-        let server = Server::new(CallServer::new(services), reports.clone(), now_ms);
+        let pauses = Pauses::new();
+        let calls = CallServer::new(services);
+        let server = Server::new(calls, reports.clone(), pauses.clone(), now_ms);
         let server = Arc::new(server);
         let peers = Peers::new(own, settings.key, dialer, server.clone(), admission.clone());
         let config = Arc::new(config(settings.cluster));
@@ -152,6 +155,7 @@ impl Node {
         let groups: Arc<[Group]> = groups.into();
         let bells: Vec<_> = groups.iter().map(|it| it.bell.clone()).collect();
         tasks.spawn(ring(journal.clone(), bells));
+        tasks.spawn(pauses.tick_for_ever());
         tasks.spawn(tend::tend(
             groups.clone(),
             peers.clone(),

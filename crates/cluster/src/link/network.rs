@@ -25,6 +25,7 @@ use super::peers::{Link, Peers};
 use super::reports::Reports;
 use super::{Channel, message};
 use crate::member::Addresses;
+use crate::pauses::Pauses;
 use crate::raft::{AppendRequest, AppendResponse, RpcError, SnapshotData, Types, Vote};
 
 /// Longest time for which a request that only tells the committed index is held.
@@ -51,6 +52,7 @@ impl Network {
             shard: self.shard,
             hold,
             reports: self.peers.admission.reports.clone(),
+            pauses: self.peers.server.pauses.clone(),
         }
     }
 }
@@ -77,6 +79,7 @@ pub(crate) struct Peer {
     /// Longest time for which a request that only tells the committed index is held.
     hold: Duration,
     reports: Arc<Reports>,
+    pauses: Arc<Pauses>,
 }
 
 impl Peer {
@@ -154,6 +157,10 @@ impl RaftNetworkV2<Types> for Peer {
         request: VoteRequest<Types>,
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RpcError> {
+        if self.pauses.has_just_ended() {
+            let message = "this node has just ended a pause: its leader may be there";
+            return Err(unreachable(&io::Error::other(message)));
+        }
         let put = |out: &mut Vec<u8>| message::put_vote_request(out, &request);
         self.ask(Operation::PreVote, &option, put, message::get_vote_answer)
             .await

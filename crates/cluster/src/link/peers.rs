@@ -32,7 +32,7 @@ pub(crate) struct Peers {
     own: Identity,
     key: Key,
     dialer: Box<dyn Dialer>,
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
     pub(super) admission: Arc<Admission>,
     links: Mutex<BTreeMap<(u64, u8), Arc<Link>>>,
     tasks: Mutex<JoinSet<()>>,

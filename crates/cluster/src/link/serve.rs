@@ -12,6 +12,7 @@ use super::frame::{Head, Operation};
 use super::message;
 use super::records::get_statement;
 use super::reports::Reports;
+use crate::pauses::Pauses;
 use crate::raft::{Raft, Types};
 
 /// The shards of this node, for its peers.
@@ -20,6 +21,8 @@ pub(crate) struct Server {
     shards: parking_lot::RwLock<Vec<Raft>>,
     calls: CallServer,
     reports: Arc<Reports>,
+    /// The pauses of this node, after which it neither begins nor supports elections.
+    pub(super) pauses: Arc<Pauses>,
     /// Returns the milliseconds since 1970.
     now_ms: Box<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -29,12 +32,14 @@ impl Server {
     pub(crate) fn new(
         calls: CallServer,
         reports: Arc<Reports>,
+        pauses: Arc<Pauses>,
         now_ms: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Server {
         Server {
             shards: parking_lot::RwLock::default(),
             calls,
             reports,
+            pauses,
             now_ms: Box::new(now_ms),
         }
     }
@@ -65,7 +70,7 @@ impl Server {
         let Some(raft) = raft else {
             return Box::pin(std::future::ready(None));
         };
-        let reports = self.reports.clone();
+        let (reports, pauses) = (self.reports.clone(), self.pauses.clone());
         Box::pin(async move {
             match head.operation {
                 Operation::Append => append(&raft, body).await,
@@ -77,6 +82,7 @@ impl Server {
                     }
                     vote_answer(raft.vote(request).await.ok()?)
                 }
+                Operation::PreVote if pauses.has_just_ended() => None,
                 Operation::PreVote => {
                     let request = message::get_vote_request(body).ok()?;
                     vote_answer(raft.pre_vote(request).await.ok()?)
