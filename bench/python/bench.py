@@ -1,4 +1,4 @@
-"""Measures the Python client beside its peers: `bench.py [--seconds S] [--repeats N] [--out DIR]`.
+"""Measures the Python client and its peers: `bench.py [--seconds S] [--repeats N] [--out DIR]`.
 
 Needs `telpher` (TELPHER_BINARY or PATH, a release build), `nats-server` and `redis-server` in PATH,
 and requirements.txt. Every case runs in a process of its own, and the cases of a repeat run one
@@ -138,12 +138,40 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def comparisons(results: list[dict[str, Any]]) -> str:
+    """Returns the figures that the client is judged by, of the rows that were measured."""
+
+    def median(client: str, in_flight: int, key: str) -> float | None:
+        for row in results:
+            if (row["client"], row["in_flight"]) == (client, in_flight):
+                return statistics.median(run[key] for run in row["runs"])
+        return None
+
+    def ratio(key: str, in_flight: int, client: str, peer: str) -> str:
+        mine, other = median(client, in_flight, key), median(peer, in_flight, key)
+        return f"{mine / other:.2f}" if mine and other else "not measured"
+
+    cpu = median("telpher, asyncio", 64, "cpu_us")
+    lines = [
+        ("p50 at 1 in flight, times that of the bare client (at most 1.3)",
+         ratio("p50_us", 1, "telpher, asyncio", "bare asyncio client")),
+        ("calls/s at 64 in flight, times those of nats-py (at least 3)",
+         ratio("rate", 64, "telpher, asyncio", "nats-py")),
+        ("the same with an agent in Python",
+         ratio("rate", 64, "telpher, asyncio, agent in Python", "nats-py")),
+        ("client CPU per call at 64 in flight (at most 10 µs)",
+         f"{cpu:.1f} µs" if cpu else "not measured"),
+    ]
+    return "\n".join(f"- {text}: {value}" for text, value in lines)
+
+
 def main() -> None:
-    """Measures everything, prints a table, and writes results.json if `--out` is given."""
+    """Measures everything, prints a table, and writes README.md and results.json to `--out`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", help="cases, separated by commas", default="")
+    parser.add_argument("--commit", help="the measured commit", default="unknown")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else []
@@ -156,13 +184,24 @@ def main() -> None:
         for _ in range(options.repeats):
             for (_, case, in_flight, extra), row in zip(rows, results, strict=True):
                 row["runs"].append(run({**env, **extra}, case, in_flight, options.seconds))
-    print(table(results))
+    print(table(results), comparisons(results), sep="\n\n")
     if options.out:
         machine = {"python": platform.python_version(), "system": platform.platform(),
                    "cpus": os.cpu_count()}
         options.out.mkdir(parents=True, exist_ok=True)
-        document = {"machine": machine, "seconds": options.seconds, "rows": results}
+        document = {"commit": options.commit, "machine": machine, "seconds": options.seconds,
+                    "rows": results}
         (options.out / "results.json").write_text(json.dumps(document, indent=1) + "\n")
+        page = [
+            "# python",
+            "The Python client and its peers with requests of 128 bytes. Run again with `cargo xtask "
+            "bench python`. A row is the median of the repeats; the client has a process of its own.",
+            table(results),
+            comparisons(results),
+            f"Commit {options.commit}. Python {machine['python']}, {machine['cpus']} CPUs, "
+            f"{machine['system']}. {options.repeats} repeats of {options.seconds:g} s.",
+        ]
+        (options.out / "README.md").write_text("\n\n".join(page) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import re
 import subprocess
 import sys
-import textwrap
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,24 +13,12 @@ import pytest
 
 import telpher
 import telpher.sync
+from pages import ROOT, blocks, execute
 from support import until_sync
 from telpher.testing import Node
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text()
 README = (ROOT / "README.md").read_text()
-BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.S)
-
-
-def blocks(page: str) -> list[tuple[str, str, str]]:
-    """Returns the name, the code and the expected output of each block."""
-    found = list[tuple[str, str, str]]()
-    for code, output in BLOCK.findall(page):
-        named = re.match(r"# (\w+\.py)\n", code)
-        found.append((named[1] if named else "", code, output))
-    return found
-
-
 PROGRAMS = {name: (code, output) for name, code, output in blocks(PAGE) if name}
 SNIPPETS = [code for name, code, _ in blocks(PAGE) if not name]
 
@@ -102,7 +88,18 @@ def test_every_program_of_the_page_is_run() -> None:
 
 @pytest.mark.parametrize("index", range(len(SNIPPETS)))
 async def test_snippet_of_the_page_runs(node: Node, index: int) -> None:
-    await execute(SNIPPETS[index], node)
+    async with telpher.connect(node.address) as client:
+        await execute(SNIPPETS[index], node=client)
+
+
+def test_every_adapter_has_an_example() -> None:
+    page = (ROOT / "docs" / "python-adapters.md").read_text()
+    settings = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())
+    extras = {*settings["project"]["optional-dependencies"]} - {"otel", "uvloop"}
+    assert {name for name, _, _ in blocks(page)} == extras
+    for extra in extras:
+        test = (ROOT / "python/tests/ext" / f"test_{extra.replace('-', '_')}.py").read_text()
+        assert f'example("{extra}"' in test
 
 
 async def test_snippets_of_the_packages_readme_run(node: Node) -> None:
@@ -114,7 +111,7 @@ async def test_snippets_of_the_packages_readme_run(node: Node) -> None:
 
     async with telpher.connect(node.address) as server, agent.attached(server):
         for _, code, _ in blocks((ROOT / "python" / "README.md").read_text()):
-            await execute(code.replace("tcp://127.0.0.1:7400", node.address), node)
+            await execute(code.replace("tcp://127.0.0.1:7400", node.address))
 
 
 def test_programs_of_the_readme_run(node: Node, tmp_path: Path) -> None:
@@ -128,14 +125,3 @@ def test_programs_of_the_readme_run(node: Node, tmp_path: Path) -> None:
         assert run(node, tmp_path, "ask.py") == programs["ask.py"][1]
         agent.terminate()
         assert agent.wait(30) == 0
-
-
-async def execute(code: str, node: Node) -> None:
-    """Runs a piece of a program that has a client `node`."""
-    lines = ["async def snippet(node):", textwrap.indent(code, "    "), "    pass"]
-    scope: dict[str, object] = {"telpher": telpher, "asyncio": asyncio}
-    exec("\n".join(lines), scope)
-    async with telpher.connect(node.address) as client:
-        made = scope["snippet"]
-        assert callable(made)
-        await made(client)

@@ -19,7 +19,7 @@ import pytest
 
 import telpher
 import telpher.sync
-from support import until
+from support import free_port, until
 from telpher import _binary as binary
 from telpher.testing import Node
 
@@ -65,13 +65,6 @@ async def refused(address: str, token: str) -> None:
             assert error.retry == "no" and "TELPHER_TOKEN" in error.hint
             return
     raise AssertionError("the token was never refused")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def test_connecting_to_no_node_fails_at_once() -> None:
@@ -477,3 +470,29 @@ async def test_memory_is_flat_while_dialing_fails(own: Node) -> None:
         assert len(gc.get_objects()) - objects < 2000
         own.start()
         assert (await client.http("GET", "/v1/agents", timeout=30))["agents"] is not None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("module", ["asyncio", "sync"])
+async def test_failed_connects_leave_nothing_behind(module: str) -> None:
+    address = f"tcp://127.0.0.1:{free_port()}"
+
+    async def connect(times: int) -> None:
+        for _ in range(times):
+            with pytest.raises(telpher.Unavailable):
+                if module == "asyncio":
+                    await telpher.connect(address)
+                else:
+                    telpher.sync.connect(address)
+
+    await connect(200)
+    gc.collect()
+    before, objects = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(gc.get_objects())
+    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    await connect(2000)
+    gc.collect()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after - before < 4096, f"{after - before} KiB for 2000 connects"
+    assert len(gc.get_objects()) - objects < 2000
+    assert threading.active_count() <= threads
+    assert len(os.listdir("/proc/self/fd")) <= files

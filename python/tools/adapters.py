@@ -19,6 +19,8 @@ from pathlib import Path
 PYTHON = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = PYTHON.parent / "target" / "adapters"
 TIMEOUT = 900
+KILLS = ("--kill-node", "0.5")
+"""Kills of the node that the tests share, in seconds from a start to the next kill."""
 ADAPTERS = {
     "a2a": ["types-protobuf"],
     "claude-agent": [],
@@ -63,18 +65,17 @@ def check(extra: str) -> bool:
         )
 
     types = run("mypy", "--strict", "--exclude", "^$", f"src/telpher/ext/{module}.py", test)
-    tests = run("pytest", "-q", test)
-    summary = (tests.stdout.strip().splitlines() or ["no output"])[-1]
-    passed = re.search(r"(\d+) passed", summary)
-    is_good = (
-        types.returncode == 0
-        and tests.returncode == 0
-        and passed is not None
-        and "skipped" not in summary
-    )
-    print(f"{extra}: types {'ok' if types.returncode == 0 else 'wrong'}, {summary}", flush=True)
-    if not is_good:
-        print(types.stdout, tests.stdout, tests.stderr, sep="\n")
+    is_good = types.returncode == 0
+    print(f"{extra}: types {'ok' if is_good else types.stdout}", flush=True)
+    for title, options in (("tests", ()), ("while the node is killed", KILLS)):
+        tests = run("pytest", "-q", "-rP", test, *options)
+        summary = (tests.stdout.strip().splitlines() or ["no output"])[-1].strip("= ")
+        counts = re.findall(r"\d+ conformance tests passed.*|the node was killed .*", tests.stdout)
+        print(f"{extra}: {title}: {', '.join([summary, *counts])}", flush=True)
+        has_passed = tests.returncode == 0 and "passed" in summary and "skipped" not in summary
+        if not has_passed:
+            print(tests.stdout, tests.stderr, sep="\n")
+        is_good = is_good and has_passed
     return is_good
 
 

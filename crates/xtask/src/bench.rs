@@ -4,6 +4,8 @@
 //! with command, commit, machine, tables and flags. It makes no judgement. Run it on an otherwise
 //! idle machine.
 
+mod python;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -324,6 +326,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let is_known = |arg: &&String| {
         SUITES.iter().any(|suite| suite.name == arg.as_str())
             || CHECKS.iter().any(|check| check.name == arg.as_str())
+            || arg.as_str() == python::NAME
     };
     if let Some(unknown) = args.iter().find(|arg| !is_known(arg)) {
         bail!("unknown suite `{unknown}`\n{}", names());
@@ -343,6 +346,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     for check in CHECKS.iter().filter(|check| named(check.name)) {
         check.run(&commit)?;
+    }
+    if named(python::NAME) {
+        python::run(&commit)?;
     }
     Ok(())
 }
@@ -376,7 +382,11 @@ fn names() -> String {
     let line = |(name, about): (&str, &str)| format!("  {name:<18} {about}\n");
     format!(
         "Suites:\n{}",
-        suites.chain(checks).map(line).collect::<String>()
+        suites
+            .chain(checks)
+            .chain([(python::NAME, python::ABOUT)])
+            .map(line)
+            .collect::<String>()
     )
 }
 

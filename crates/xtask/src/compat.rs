@@ -5,8 +5,12 @@
 //! `target/compat`, and runs the scripts in `compat/<family>`. Each family has its own node, on
 //! free loopback ports. The task fails when a client fails or exceeds its time limit.
 //!
+//! `compat --a2a-tck DIR` runs the technology compatibility kit of A2A, which is in no package registry,
+//! from a checkout.
+//!
 //! To add a client: one entry in its family's `CLIENTS`. To add a family: a module, and one entry in [`FAMILIES`].
 
+mod a2a;
 mod client;
 mod kafka;
 mod kafka_suites;
@@ -69,17 +73,26 @@ const FAMILIES: [Family; 4] = [
     },
 ];
 
-/// Runs the named clients and families, or all.
+/// Runs the named clients and families, or all. `--a2a-tck DIR` runs the A2A TCK from a checkout.
 ///
 /// # Errors
 /// When a name is unknown, when a client cannot be fetched, or when a client fails. After a failure
 /// the other clients still run.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    check_names(args)?;
+    let checkout = match args {
+        [option, directory] if option == "--a2a-tck" => Some(Path::new(directory)),
+        _ => {
+            check_names(args)?;
+            None
+        }
+    };
     let build = &mut cargo(&["build", "--package", "telpher"]);
     step::run("build the node", build, BUILD_LIMIT)?;
     let workspace = std::env::current_dir()?.join(WORKSPACE);
     fs::create_dir_all(&workspace)?;
+    if let Some(checkout) = checkout {
+        return a2a::run(&workspace, checkout);
+    }
     let mut failed = Vec::new();
     for family in &FAMILIES {
         let is_wanted = |client: &&Client| {
@@ -113,7 +126,7 @@ fn check_names(args: &[String]) -> Result<()> {
     for arg in args {
         ensure!(
             names.contains(&arg.as_str()),
-            "unknown client or family `{arg}`\nhint: use {}",
+            "unknown client or family `{arg}`\nhint: use {}, or --a2a-tck DIR",
             names.join(", ")
         );
     }

@@ -114,7 +114,8 @@ const TASKS: [Task; 22] = [
     },
     Task {
         name: "compat",
-        about: "run third-party clients against a node: all, or the named families (kafka, slim) and clients",
+        about: "run third-party clients against a node: all, or the named families (kafka, slim) and clients; \
+                --a2a-tck DIR",
         run: compat::run,
     },
     Task {

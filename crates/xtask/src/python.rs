@@ -16,6 +16,19 @@ use crate::tree;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// Versions of Python that types are checked for.
+const VERSIONS: [&str; 4] = ["3.11", "3.12", "3.13", "3.14"];
+
+/// Arguments of ruff: the package, and the scripts elsewhere that users or tasks run.
+const RUFF: [&str; 6] = [
+    "--no-cache",
+    "--config",
+    "pyproject.toml",
+    ".",
+    "../examples/python",
+    "../compat/a2a",
+];
+
 /// Tests that `check` runs.
 const SHORT: &[&str] = &["-m", "not long"];
 
@@ -118,13 +131,13 @@ impl Tools {
         generated.args(["tools/make_sync.py", "--check"]);
         step::run("python: the blocking surface", &mut generated, MINUTE)?;
         let mut format = self.command("ruff")?;
-        format.args(["format", "--check", "--no-cache", "."]);
+        format.args(["format", "--check"]).args(RUFF);
         step::run("python: format", &mut format, MINUTE)?;
         let mut lints = self.command("ruff")?;
-        lints.args(["check", "--no-cache", "."]);
+        lints.arg("check").args(RUFF);
         step::run("python: lints", &mut lints, MINUTE)?;
         let cache = workspace()?.join("mypy");
-        for version in ["3.11", "3.14"] {
+        for version in VERSIONS {
             let mut types = self.command("mypy")?;
             types.arg("--cache-dir").arg(&cache);
             types.args(["--python-version", version]);
@@ -134,9 +147,17 @@ impl Tools {
                 5 * MINUTE,
             )?;
         }
-        let mut types = self.command("pyright")?;
-        types.env("PYRIGHT_PYTHON_IGNORE_WARNINGS", "1");
-        step::run("python: pyright", &mut types, 5 * MINUTE)
+        for version in VERSIONS {
+            let mut types = self.command("pyright")?;
+            types.env("PYRIGHT_PYTHON_IGNORE_WARNINGS", "1");
+            types.args(["--pythonversion", version]);
+            step::run(
+                &format!("python: pyright for {version}"),
+                &mut types,
+                5 * MINUTE,
+            )?;
+        }
+        Ok(())
     }
 
     fn test(&self, extra: &[&str]) -> Result<()> {

@@ -8,17 +8,25 @@ from itertools import count
 import pytest
 
 import telpher
+from pages import example
 from telpher.testing import Node
 
 pytest.importorskip("a2a.server.cluster")
 
 from a2a.auth.user import User
+from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.cluster import ConcurrentTaskModificationError, TaskVersion
 from a2a.server.context import ServerCallContext
+from a2a.server.events import EventQueue
+from a2a.server.tasks import TaskUpdater
 from a2a.types.a2a_pb2 import (
+    AgentCard,
     Artifact,
     ListTasksRequest,
+    Message,
     Part,
+    Role,
+    SendMessageRequest,
     Task,
     TaskArtifactUpdateEvent,
     TaskState,
@@ -171,3 +179,42 @@ async def test_another_replica_follows_events_across_kill9(own_node: Node) -> No
         await events.aclose()
         stored = await second.get("t", ALICE)
         assert stored is not None and stored.version == saved[-1]
+
+
+class Worker(AgentExecutor):
+    """Begins a task, and ends it with the next message."""
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        assert context.task_id and context.context_id
+        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        if context.current_task is None:
+            status = TaskStatus(state=TaskState.TASK_STATE_SUBMITTED)
+            made = Task(id=context.task_id, context_id=context.context_id, status=status)
+            await event_queue.enqueue_event(made)
+            await updater.requires_input()
+        else:
+            await updater.complete()
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        raise NotImplementedError
+
+
+def message(id: str, task_id: str = "") -> SendMessageRequest:
+    sent = Message(message_id=id, task_id=task_id, role=Role.ROLE_USER, parts=[Part(text="Hello?")])
+    return SendMessageRequest(message=sent)
+
+
+async def test_example_of_the_page_continues_a_task(own_node: Node) -> None:
+    card = AgentCard(name="worker", description="Works", version="1")
+    async with telpher.connect(own_node.address) as client:
+        found = await example("a2a", node=client, executor=Worker(), card=card)
+        begun = await found["handler"].on_message_send(message("m-1"), ALICE)
+        assert begun.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+        await found["handler"].aclose()
+    own_node.restart()
+    async with telpher.connect(own_node.address) as client:
+        found = await example("a2a", node=client, executor=Worker(), card=card)
+        ended = await found["handler"].on_message_send(message("m-2", begun.id), ALICE)
+        assert ended.id == begun.id
+        assert ended.status.state == TaskState.TASK_STATE_COMPLETED
+        await found["handler"].aclose()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import telpher
+from pages import example
 from telpher.testing import Node
 
 pytest.importorskip("claude_agent_sdk")
@@ -188,3 +189,14 @@ async def test_summary_counts_entries_appended_after_it_was_stored(node: Node) -
         assert before["data"]["custom_title"] == "first"
         assert after["data"]["custom_title"] == "second"
         assert again == after
+
+
+async def test_example_of_the_page_has_the_store(own_node: Node) -> None:
+    async with telpher.connect(own_node.address) as client:
+        found = await example("claude-agent", node=client, session_id="s-1")
+        assert found["options"].session_store is found["store"]
+        await found["store"].append(KEY, [entry(1)])
+    own_node.restart()
+    async with telpher.connect(own_node.address) as client:
+        found = await example("claude-agent", node=client, session_id="s-1")
+        assert await found["store"].load(KEY) == [entry(1)]

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import telpher
+from pages import example
 from telpher.testing import Node
 
 pytest.importorskip("google.adk.sessions")
 
+from google.adk.agents.base_agent import BaseAgent
 from google.adk.errors._stale_session_error import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
@@ -142,3 +144,27 @@ async def test_appended_events_survive_kill9_in_the_middle(own_node: Node) -> No
         assert found is not None
         assert [it.id for it in found.events] == [f"e-{number}" for number in range(60)]
         assert found.state["user:n"] == 59
+
+
+class Counter(BaseAgent):
+    """Answers with the number of events that the session has."""
+
+    async def _run_async_impl(self, ctx: Any) -> Any:
+        text = f"{len(ctx.session.events)} events"
+        content = types.Content(role="model", parts=[types.Part(text=text)])
+        yield Event(invocation_id=ctx.invocation_id, author=self.name, content=content)
+
+
+async def test_example_of_the_page_remembers(own_node: Node) -> None:
+    answers = list[str]()
+    for turn in range(2):
+        async with telpher.connect(own_node.address) as client:
+            found = await example("google-adk", node=client, agent=Counter(name="counter"))
+            key = {"user_id": "ada", "session_id": "s"}
+            if turn == 0:
+                await found["sessions"].create_session(app_name="support", **key)
+            message = types.Content(role="user", parts=[types.Part(text="Hello?")])
+            async for it in found["runner"].run_async(**key, new_message=message):
+                answers.append(it.content.parts[0].text)
+        own_node.restart()
+    assert answers == ["1 events", "3 events"]

@@ -14,6 +14,7 @@ import pytest
 
 import telpher
 import telpher.sync
+from pages import example
 from telpher.testing import Node
 
 pytest.importorskip("langgraph.checkpoint.conformance")
@@ -234,3 +235,14 @@ async def test_pruned_thread_keeps_what_delta_channels_need(node: Node) -> None:
         fresh = builder.compile(checkpointer=TelpherSaver(client, namespace=space))
         assert (await fresh.aget_state(config("t"))).values == before
         assert before["log"] == ["1", "a", "2", "a", "3", "a"]
+
+
+async def test_example_of_the_page_remembers(own_node: Node) -> None:
+    builder = StateGraph(State)
+    builder.add_node("answer", lambda state: {"log": [f"{len(state['log'])} before"]})
+    builder.add_edge(START, "answer")
+    for expected in (1, 3):
+        async with telpher.connect(own_node.address) as client:
+            found = await example("langgraph", node=client, builder=builder)
+        assert found["state"]["log"][-1] == f"{expected} before"
+        own_node.restart()

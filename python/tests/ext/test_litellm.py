@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import telpher
+from pages import example
 from telpher.testing import Node
 
 pytest.importorskip("litellm")
 
+import litellm
 from litellm.exceptions import BudgetExceededError, RateLimitError
 
 from telpher.ext.litellm import TelpherBudget, largest_cost
@@ -121,3 +123,20 @@ def test_largest_cost_counts_input_and_output() -> None:
     assert 50 < cost["tokens"] < 100
     assert cost["usd_micros"] > 0
     assert "usd_micros" not in largest_cost({**data, "model": "nobody/knows"})
+
+
+async def test_example_of_the_page_limits_users(
+    limited: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(litellm, "callbacks", [])
+    call = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+    async with telpher.connect(limited.address) as client:
+        found = await example("litellm", node=client)
+        (budget,) = litellm.callbacks
+        assert budget is found["budget"]
+        user = SimpleNamespace(user_id="ada")
+        cheap = {**call, "max_tokens": 20, "litellm_call_id": "1"}
+        await budget.async_pre_call_hook(user, None, cheap, "completion")
+        dear = {**call, "max_tokens": 5000, "litellm_call_id": "2"}
+        with pytest.raises(BudgetExceededError):
+            await budget.async_pre_call_hook(user, None, dear, "completion")

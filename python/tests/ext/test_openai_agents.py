@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 import telpher
+from pages import example
 from telpher.testing import Node
 
 pytest.importorskip("agents.memory")
 
-from agents import Agent, RunConfig, Runner
+from agents import Agent, RunConfig, Runner, set_tracing_disabled
 from agents.items import ModelResponse
 from agents.memory import Session, SessionSettings
 from agents.models.interface import Model
@@ -213,3 +214,15 @@ async def test_item_that_is_no_json_is_refused(node: Node) -> None:
         with pytest.raises(telpher.InvalidArgument, match="JSON"):
             await session.add_items([user(object())])  # type: ignore[arg-type]
         assert await session.get_items() == []
+
+
+async def test_example_of_the_page_remembers(own_node: Node) -> None:
+    set_tracing_disabled(True)
+    agent = Agent(name="a", model=Echo())
+    answers = list[str]()
+    for _ in range(2):
+        async with telpher.connect(own_node.address) as client:
+            found = await example("openai-agents", node=client, agent=agent)
+        answers.append(found["result"].final_output)
+        own_node.restart()
+    assert answers == ["1 items", "3 items"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import telpher
+from pages import example
 from telpher.testing import Node
 
 pytest.importorskip("pydantic_ai.conversation_store")
@@ -245,3 +246,14 @@ async def test_entry_is_found_by_a_store_that_has_not_read_it(node: Node) -> Non
         assert await fresh.read_entry(entries[0].id) == entries[0]
         with pytest.raises(LookupError):
             await fresh.read_entry("none")
+
+
+async def test_example_of_the_page_remembers(own_node: Node) -> None:
+    agent = Agent(TestModel(custom_output_text="yes"))
+    for turn in range(2):
+        async with telpher.connect(own_node.address) as client:
+            found = await example("pydantic-ai", node=client, agent=agent)
+            stored = await TelpherConversationStore(client).load("support-42")
+        assert found["result"].output == "yes"
+        assert stored is not None and len(stored.messages) == 2 * turn + 2
+        own_node.restart()
