@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
+import subprocess
 import textwrap
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,27 @@ def blocks(page: str, language: str = "python") -> list[tuple[str, str, str]]:
         named = re.match(r"# ([\w.-]+)\n", code)
         found.append((named[1] if named else "", code, output))
     return found
+
+
+def run_commands(commands: str, environment: Mapping[str, str], timeout: float = 90) -> str:
+    """Runs a block of shell commands in the root of the repository, and returns its output. What it
+    leaves in the background is ended."""
+    script = f"trap 'kill $(jobs -p)' EXIT\n{commands}"
+    with subprocess.Popen(
+        ["bash", "-euc", script],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as shell:
+        try:
+            output, _ = shell.communicate(timeout=timeout)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
+    assert shell.returncode == 0, output
+    return output
 
 
 async def execute(code: str, **names: Any) -> Mapping[str, Any]:

@@ -10,14 +10,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import telpher
 import telpher.sync
-from pages import ROOT, blocks
+from pages import ROOT, blocks, run_commands
 from support import free_port, until_sync
 from telpher.testing import Node
 
@@ -67,19 +67,7 @@ def output(process: subprocess.Popen[str]) -> str:
 @pytest.mark.parametrize("index", range(len(SCRIPTS)))
 def test_commands_of_the_page_print_what_it_says(own: Node, index: int) -> None:
     commands, expected = SCRIPTS[index]
-    with subprocess.Popen(
-        ["bash", "-euc", f"trap 'kill $(jobs -p)' EXIT\n{commands}"],
-        cwd=ROOT,
-        env=environment(own),
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as shell:
-        try:
-            lines = output(shell).splitlines()
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(shell.pid, signal.SIGKILL)
+    lines = run_commands(commands, environment(own)).splitlines()
     # Jobs of a pool may end in any order.
     assert sorted(lines) == sorted(expected.splitlines())
 

@@ -180,6 +180,55 @@ def test_calls_continue_after_a_restart() -> None:
         own.kill()
 
 
+def test_wrong_token_and_body_above_the_limit_are_refused(node: Node, name: str) -> None:
+    with Node() as own:
+        printed = own.command("token", "add", "builder", "--for", "acme/demo/*", "--json")
+        token = telpher.Body(printed.encode()).json()["token"]
+
+        def is_refused() -> bool:
+            """The node reads the file of tokens now and then."""
+            try:
+                telpher.sync.connect(own.address, token="tlp_wrong").close()
+            except telpher.Unauthenticated as error:
+                assert error.retry == "no" and "TELPHER_TOKEN" in error.hint
+                return True
+            return False
+
+        until_sync(is_refused)
+        with telpher.sync.connect(own.address, token=token, name="acme/demo/a") as client:
+            assert client.is_connected
+        with pytest.raises(telpher.Denied, match="acme/other/a"):
+            telpher.sync.connect(own.address, token=token, name="acme/other/a")
+    with Serving(node, make_agent(name)), telpher.sync.connect(node.address) as caller:
+        with pytest.raises(telpher.TooLarge, match="frame_size_max"):
+            caller.request(name, bytes(9 << 20))
+        assert caller.request(name, "hello") == b"HELLO"
+
+
+def test_call_in_flight_of_a_killed_node_is_unconfirmed() -> None:
+    begun, go = threading.Event(), threading.Event()
+    agent = telpher.sync.Agent("acme/demo/slow")
+
+    @agent.method
+    def waits() -> None:
+        begun.set()
+        go.wait(60)
+
+    with Node() as own, telpher.sync.connect(own.address) as caller:
+        with Serving(own, agent):
+            killer = threading.Thread(target=lambda: (begun.wait(60), own.kill()))
+            killer.start()
+            with pytest.raises(telpher.Unconfirmed) as lost:
+                caller.request("acme/demo/slow", timeout=60)
+            killer.join()
+            assert lost.value.retry == "if_idempotent" and lost.value.may_have_been_executed
+            with pytest.raises(telpher.Unavailable, match="there was no connection") as away:
+                caller.request("acme/demo/slow", timeout=0.2)
+            assert away.value.retry == "safe" and not away.value.may_have_been_executed
+            go.set()
+            own.start()
+
+
 def test_closed_client_is_refused(node: Node) -> None:
     client = telpher.sync.connect(node.address)
     client.close()

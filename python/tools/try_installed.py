@@ -1,4 +1,5 @@
-"""Tries an installed package: `telpher serve --dev`, the tutorial, and a node for tests.
+"""Tries an installed package: `telpher serve --dev`, the tutorial, the examples that need nothing
+else, and a node for tests.
 
 `try_installed.py PROGRAM`, with the Python of the environment that the package is installed in.
 """
@@ -8,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -23,13 +23,16 @@ LISTENERS = ("--native-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0")
 NONE = ("--kafka-listen", "none", "--slim-listen", "none")
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
-PROGRAM = re.compile(r"```python\n# (\w+\.py)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.S)
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python" / "tests"))
+
+from pages import blocks, run_commands  # noqa: E402
 
 
 def run_tutorial(address: str) -> None:
     """Runs the programs of docs/python.md as they are written."""
-    programs = {name: (code, output) for name, code, output in PROGRAM.findall(PAGE.read_text())}
+    page = (ROOT / "docs" / "python.md").read_text()
+    programs = {name: (code, output) for name, code, output in blocks(page) if name}
     environment = {**os.environ, "TELPHER_URL": address}
     with tempfile.TemporaryDirectory() as folder:
         for name, (code, _) in programs.items():
@@ -52,6 +55,18 @@ def run_tutorial(address: str) -> None:
                         print(f"{name} prints what the page says")
             finally:
                 agent.terminate()
+
+
+def run_examples(address: str) -> None:
+    """Runs the commands of examples/python/README.md whose output is known."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "TELPHER_URL": address, "PATH": path}
+    page = (ROOT / "examples" / "python" / "README.md").read_text()
+    for _, commands, output in blocks(page, "sh"):
+        if output:
+            done = run_commands(commands, environment)
+            assert sorted(done.splitlines()) == sorted(output.splitlines()), done
+            print(f"{commands.splitlines()[0]}: the commands print what the page says")
 
 
 def wait_for_agent(address: str) -> None:
@@ -88,6 +103,7 @@ def main() -> int:
             address = json.loads(process.stdout.readline())["native"]
             asyncio.run(talk(address))
             run_tutorial(address)
+            run_examples(address)
         finally:
             process.terminate()
     with Node() as node, telpher.sync.connect(node.address) as client:
