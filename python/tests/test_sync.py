@@ -216,7 +216,12 @@ def test_call_in_flight_of_a_killed_node_is_unconfirmed() -> None:
 
     with Node() as own, telpher.sync.connect(own.address) as caller:
         with Serving(own, agent):
-            killer = threading.Thread(target=lambda: (begun.wait(60), own.kill()))
+
+            def kill() -> None:
+                begun.wait(60)
+                own.kill()
+
+            killer = threading.Thread(target=kill)
             killer.start()
             with pytest.raises(telpher.Unconfirmed) as lost:
                 caller.request("acme/demo/slow", timeout=60)

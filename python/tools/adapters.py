@@ -51,7 +51,11 @@ def check(extra: str) -> bool:
     module = extra.replace("-", "_")
     interpreter = prepare(extra, ADAPTERS[extra])
     test = f"tests/ext/test_{module}.py"
-    environment = {**os.environ, "PYTHONPATH": str(PYTHON / "src")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(PYTHON / "src"),
+        "MYPYPATH": f"{PYTHON / 'src'}:{PYTHON / 'tests'}",
+    }
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

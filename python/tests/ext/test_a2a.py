@@ -34,6 +34,7 @@ from a2a.types.a2a_pb2 import (
     TaskStatusUpdateEvent,
 )
 
+from telpher.ext import _log as log
 from telpher.ext.a2a import TelpherTaskStore
 
 _namespaces = count()
@@ -152,6 +153,21 @@ async def test_chunks_of_an_unfinished_save_hide_no_task(node: Node) -> None:
         assert (await save(store, task("t"), version)).is_after(version)
 
 
+async def test_large_task_is_read_while_another_replica_saves(node: Node) -> None:
+    space = namespace()
+    async with telpher.connect(node.address) as client:
+        store = TelpherTaskStore(client, namespace=space)
+        version = await save(store, task("t", text="x" * 3_000_000), NEW)
+        reading = log.Log(space, "a2a", ("t",), {}).pull_newest()
+        page = await next(reading)(client)
+        version = await save(store, task("t", text="new"), version)
+        with pytest.raises(StopIteration) as read:
+            while True:
+                page = await reading.send(page)(client)
+        assert read.value.value.seq == version._value
+        assert "new" in str(read.value.value.value)
+
+
 async def test_another_replica_follows_events_across_kill9(own_node: Node) -> None:
     async with telpher.connect(own_node.address) as one, telpher.connect(own_node.address) as two:
         first, second = TelpherTaskStore(one), TelpherTaskStore(two)
@@ -199,8 +215,10 @@ class Worker(AgentExecutor):
         raise NotImplementedError
 
 
-def message(id: str, task_id: str = "") -> SendMessageRequest:
-    sent = Message(message_id=id, task_id=task_id, role=Role.ROLE_USER, parts=[Part(text="Hello?")])
+def message(id: str, begun: Task | None = None) -> SendMessageRequest:
+    sent = Message(message_id=id, role=Role.ROLE_USER, parts=[Part(text="Hello?")])
+    if begun is not None:
+        sent.task_id, sent.context_id = begun.id, begun.context_id
     return SendMessageRequest(message=sent)
 
 
@@ -214,7 +232,7 @@ async def test_example_of_the_page_continues_a_task(own_node: Node) -> None:
     own_node.restart()
     async with telpher.connect(own_node.address) as client:
         found = await example("a2a", node=client, executor=Worker(), card=card)
-        ended = await found["handler"].on_message_send(message("m-2", begun.id), ALICE)
+        ended = await found["handler"].on_message_send(message("m-2", begun), ALICE)
         assert ended.id == begun.id
         assert ended.status.state == TaskState.TASK_STATE_COMPLETED
         await found["handler"].aclose()

@@ -228,28 +228,35 @@ class Log:
         The next `pull` goes on after it.
         """
         while True:
-            name = self.name
             try:
-                page: types.Page = yield _last_call(name, 1)
-                if page.messages and page.messages[0].parts[0].get("type") == "data-chunks":
-                    count = int(page.messages[0].parts[0]["data"])
-                    page = yield _last_call(name, count + 1)
+                page: types.Page = yield _last_call(self.name, 1)
             except errors.NotFound:
                 return None
             except errors.Gone:
                 yield from self._find()
                 continue
             self._exists = True
-            entry = None
-            for message in page.messages:
-                self.head = message.seq
-                entry = self.read(message)
-            if entry is None and page.messages:
-                # A crash left chunks of an entry that was never completed.
-                self.rewind()
-                entries, _ = yield from self.pull()
-                return entries[-1] if entries else None
-            return entry
+            if not page.messages:
+                return None
+            (newest,) = page.messages
+            self.head = newest.seq
+            part = newest.parts[0] if newest.parts else {}
+            if part.get("type") != "data-chunks":
+                entry = self.read(newest)
+                return entry if entry is not None else (yield from self._pull_last(0))
+            # Further entries may have been appended in the meantime: they are read, too.
+            start = max(0, newest.seq - int(part["data"]) - 1)
+            try:
+                return (yield from self._pull_last(start))
+            except errors.InternalError:
+                # Chunks of another writer are between those of this entry.
+                return (yield from self._pull_last(0))
+
+    def _pull_last(self, start: int) -> Io[Entry | None]:
+        """Reads the entries after a message; returns the last one."""
+        self.head, self._chunks = start, {}
+        entries, _ = yield from self.pull()
+        return entries[-1] if entries else None
 
     def _find(self) -> Io[None]:
         """Moves to the generation after the newest erased one, which is at least this one."""
