@@ -54,7 +54,9 @@ def check(extra: str) -> bool:
     environment = {
         **os.environ,
         "PYTHONPATH": str(PYTHON / "src"),
-        "MYPYPATH": f"{PYTHON / 'src'}:{PYTHON / 'tests'}",
+        "MYPYPATH": ":".join(str(PYTHON / it) for it in ("src", "tests", "tests/ext")),
+        # LiteLLM would fetch its table of prices when it is imported.
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
