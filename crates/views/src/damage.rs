@@ -1,5 +1,7 @@
 //! Errors of the views' file.
 
+use std::io;
+
 /// The reason why the views could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Damage {
@@ -17,12 +19,18 @@ pub(super) enum Damage {
 impl Damage {
     /// Returns whether the file must be discarded. Other errors can be temporary.
     pub(super) fn is_lasting(&self) -> bool {
-        match self {
-            Self::Malformed { .. } => true,
-            Self::Database(error) => !matches!(
-                **error,
-                redb::Error::Io(_) | redb::Error::PreviousIo | redb::Error::DatabaseAlreadyOpen
+        let Self::Database(error) = self else {
+            return true;
+        };
+        match &**error {
+            // The content is at fault, not the disk: a crash while the file was created leaves one
+            // without a magic number.
+            redb::Error::Io(error) => matches!(
+                error.kind(),
+                io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
             ),
+            redb::Error::PreviousIo | redb::Error::DatabaseAlreadyOpen => false,
+            _ => true,
         }
     }
 }

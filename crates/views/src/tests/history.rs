@@ -346,3 +346,15 @@ fn damaged_view_file_is_rebuilt() {
     }
     assert!(rebuilt > 20, "{rebuilt}");
 }
+
+/// A crash while the file is created leaves it without a magic number, or shorter than one.
+#[test]
+fn file_of_an_interrupted_creation_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = ViewsLocation::Directory(dir.path().to_path_buf());
+    for size in [1, 8, 512, 1 << 20] {
+        std::fs::write(dir.path().join("conversations"), vec![0; size]).unwrap();
+        let tables = file::open(&place, JOURNAL, CACHE).unwrap();
+        assert_eq!(tables.fact(Fact::Build).unwrap(), Some(1), "{size} bytes");
+    }
+}
