@@ -142,17 +142,16 @@ def test_jobs_have_one_result_each_after_kills(own: Node) -> None:
     submit = ("submit.py", "monday", *pictures)
     with (
         running("worker_pool", "worker.py", env=env) as first,
-        running("worker_pool", "worker.py", env=env),
         running("worker_pool", *submit, env=env) as submitting,
     ):
         assert submitting.stdout is not None
         lines = [submitting.stdout.readline() for _ in range(6)]
         first.send_signal(signal.SIGKILL)
         own.restart()
-        with running("worker_pool", "worker.py", env=env) as last:
+        with running("worker_pool", "worker.py", env=env) as second:
             lines += output(submitting).splitlines(keepends=True)
-            last.send_signal(signal.SIGTERM)
-            assert last.wait(60) == 0, "a worker ends gracefully"
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(60) == 0, "a worker ends gracefully"
     expected = [f"monday-{it} {it}.thumbnail.png\n" for it in pictures]
     assert lines[0] == "submitted 40\n" and sorted(lines[1:]) == sorted(expected)
     with telpher.sync.connect(own.address) as client:
