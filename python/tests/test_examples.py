@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,9 +59,13 @@ def running(folder: str, *command: str, env: dict[str, str]) -> Iterator[subproc
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    """Returns the output of a process that ends well."""
-    written, _ = process.communicate(timeout=90)
-    assert process.returncode == 0, written
+    """Returns the rest of the output of a process that ends well."""
+    assert process.stdout is not None
+    timer = threading.Timer(90, process.kill)
+    timer.start()
+    written = process.stdout.read()
+    assert process.wait() == 0, written
+    timer.cancel()
     return written
 
 
