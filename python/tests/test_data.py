@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
@@ -197,6 +198,29 @@ async def test_take_is_admitted_until_the_limit_denies(node: Node) -> None:
             await client.quota.take(subject, requests=-1)
         with pytest.raises(telpher.InvalidArgument):
             await client.quota.take(subject, unknown_unit=1)
+
+
+async def test_usage_shows_what_subjects_spent(node: Node) -> None:
+    async with telpher.connect(node.address) as client:
+        subject = "acme/fast/usage"
+        for _ in range(2):
+            await client.quota.take(subject, requests=1, wait=10)
+        async with client.quota.hold("acme/team/usage", tokens=400) as hold:
+            hold.cost(tokens=150)
+        usage = client.quota.usage
+        rows = [row async for row in usage(subject=subject)]
+        assert {(row.subject, row.unit, row.amount, row.takes) for row in rows} == {
+            (subject, "requests", 2, 2)
+        }
+        day = rows[0].day
+        assert day is not None and abs((day - datetime.now(UTC).date()).days) <= 1
+        (row,) = [row async for row in usage(day, by="subject", subject="acme/team/usage")]
+        assert (row.day, row.unit, row.amount, row.takes) == (None, "tokens", 150, 1)
+        sums = [row async for row in usage(day, by="limit", limit=row.limit)]
+        assert sums[0].subject is None and sums[0].amount >= 150
+        assert [row async for row in usage("2026-01-01", "2026-01-31")] == []
+        with pytest.raises(telpher.InvalidArgument):
+            [row async for row in usage("yesterday")]
 
 
 async def test_take_waits_until_it_passes(node: Node) -> None:

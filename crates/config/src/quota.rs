@@ -36,6 +36,10 @@ options! {
     /// Number of changes of limits that the audit log keeps, at least; it keeps at most twice as
     /// many.
     "quota.audit_max" => audit_max: u32 = count(Quotas::default().audit_max), from "1" to "100000000";
+
+    /// Maximum number of rows of usage per day: a row is a limit and a subject. Further subjects
+    /// share one row per limit.
+    "quota.usage_rows_max" => usage_rows_max: u32 = count(Quotas::default().usage_rows_max), from "1" to "10000000";
 }
 
 impl Options {
@@ -49,6 +53,7 @@ impl Options {
             id_window: self.id_window,
             waiting_max: self.waiting_max as usize,
             audit_max: self.audit_max as usize,
+            usage_rows_max: self.usage_rows_max as usize,
         }
     }
 }

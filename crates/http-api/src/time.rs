@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use httpdate::HttpDate;
 
 /// Appends `2026-03-21T12:00:00.000Z` (RFC 3339), from milliseconds since 1970-01-01 UTC. Times after the
@@ -33,6 +33,23 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
     u64::try_from(moment.timestamp_millis()).ok()
 }
 
+/// Days since 1970-01-01 of a date like `2026-03-21`; `None` for other texts and for dates before
+/// 1970.
+pub fn parse_date(text: &str) -> Option<u32> {
+    let is_short = text.len() == "2026-03-21".len();
+    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    u32::try_from(date.filter(|_| is_short)?.to_epoch_days()).ok()
+}
+
+/// Formats a date like `2026-03-21`, from days since 1970-01-01. Dates after the year 262142, which
+/// no clock shows, are the last day of that year.
+pub fn date_of_day(day: u32) -> String {
+    let date = i32::try_from(day).ok().and_then(NaiveDate::from_epoch_days);
+    date.unwrap_or(NaiveDate::MAX)
+        .format("%Y-%m-%d")
+        .to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +71,28 @@ mod tests {
         assert_eq!(parse_rfc3339("1970-01-01T00:00:01.25Z"), Some(1_250));
         assert_eq!(parse_rfc3339("1970-01-01T00:00:00.0019Z"), Some(1));
         assert_eq!(parse_rfc3339("1970-01-01T02:00:01+02:00"), Some(1_000));
+    }
+
+    #[test]
+    fn dates_are_formatted_and_parsed() {
+        for (day, date) in [
+            (0, "1970-01-01"),
+            (11_016, "2000-02-29"),
+            (20_785, "2026-11-28"),
+        ] {
+            assert_eq!(date_of_day(day), date);
+            assert_eq!(parse_date(date), Some(day));
+        }
+        for text in [
+            "",
+            "1969-12-31",
+            "2026-11-31",
+            "2026-1-2",
+            "2026-11-28T00:00:00Z",
+            "+026-11-28",
+        ] {
+            assert_eq!(parse_date(text), None, "{text}");
+        }
     }
 
     #[test]

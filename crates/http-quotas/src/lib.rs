@@ -6,6 +6,7 @@
 //! | `POST /v1/settle` | end a hold with the actual cost | any |
 //! | `GET /v1/quota/{org}/{namespace}/{agent}` | the state of each limit of a subject | any |
 //! | `GET /v1/top`, `GET /v1/watch` | the largest consumers; events | any |
+//! | `GET /v1/usage` | what subjects have spent, by day and limit | any, for its own names |
 //! | `GET PUT /v1/policies` | all limits | any; admin to change |
 //! | `PUT /v1/factors/{limit}` | scale a limit, for a time or permanently | admin |
 //! | `GET PUT DELETE /v1/overrides` | another limit for one prefix | any; admin to change |
@@ -32,6 +33,7 @@ mod overrides;
 mod policies;
 mod settle;
 mod take;
+mod usage;
 mod watch;
 mod windows;
 
@@ -51,6 +53,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(settle::settle))
         .routes(routes!(look::peek))
         .routes(routes!(look::top))
+        .routes(routes!(usage::usage))
         .routes(routes!(watch::watch))
         .routes(routes!(policies::get, policies::put))
         .routes(routes!(admin::factor))

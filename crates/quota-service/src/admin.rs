@@ -107,6 +107,7 @@ impl Quotas<'_> {
     ) -> Result<AppliedChange, ChangeError> {
         let state = self.state();
         let _one_at_a_time = state.changing.lock();
+        let usage = state.usage.lock();
         let mut current = state.rules.write();
         let now_ns = self.now_ns();
         let version = current.policies().version();
@@ -130,6 +131,9 @@ impl Quotas<'_> {
         }));
         let what = format!("policies {}", rules.policies().version());
         let durable = self.append_audited(&changes, &rules, by, what, now_ns)?;
+        // Limits may be removed, or count another unit from now on.
+        self.collect_usage(&usage, &current);
+        drop(usage);
         for shard in &state.shards {
             shard.lock().table.follow(&current, &rules, now_ns);
         }

@@ -226,7 +226,13 @@ impl Quotas<'_> {
         let durable = loop {
             let mut locked = self.lock(&desk.plan);
             match quota::settle(&rules, &mut desk.plan, &subject, &hold, &mut locked, now_ns) {
-                Ok(()) => break self.append_take(&rules, desk, &take, None),
+                Ok(()) => {
+                    if let Some(locked) = locked.first_mut() {
+                        let costs = desk.plan.costs(&rules);
+                        self.count_costs(&rules, &subject, costs, &mut locked.0, now_ns);
+                    }
+                    break self.append_take(&rules, desk, &take, None);
+                }
                 Err(step) => {
                     drop(locked);
                     desk.plan.overflow(&rules, step);

@@ -5,6 +5,7 @@ use quota::{Holds, Recent, Table};
 
 use super::Options;
 use super::outcome::HoldGrant;
+use super::usage::spends::Spends;
 
 /// Number of shards of the cells.
 pub(super) const SHARDS: u16 = 64;
@@ -17,6 +18,9 @@ pub(crate) struct Shard {
     pub(crate) recent: Recent<RecentTake>,
     /// Records of started and ended holds that are not in the journal yet.
     pub(crate) unwritten: Vec<(u8, Vec<u8>)>,
+    /// What takes have cost since usage was last collected. Which shard counts a take does not
+    /// matter.
+    pub(crate) spends: Spends,
 }
 
 /// An admitted take with an id.

@@ -33,6 +33,7 @@ mod take;
 #[cfg(test)]
 mod tests;
 mod top;
+mod usage;
 mod waiting_take;
 
 use std::time::Duration;
@@ -51,6 +52,7 @@ pub use service::{QuotaService, Quotas};
 pub use settle::{Requester, SettleAnswer, SettleOutcome};
 pub use shared::SharedStoreView;
 pub use top::{TopBy, TopRow};
+pub use usage::{USAGE_DAYS, UsageBy, UsageCursor, UsagePage, UsageQuery, UsageRow};
 pub use waiting_take::{Attempt, TakeProgress, WaitingTake};
 
 /// Capacity limits of quotas.
@@ -70,6 +72,8 @@ pub struct Options {
     pub waiting_max: usize,
     /// Number of administrative changes in the audit log.
     pub audit_max: usize,
+    /// Maximum number of rows of usage per day: a row is a limit and a subject.
+    pub usage_rows_max: usize,
 }
 
 impl Default for Options {
@@ -82,6 +86,7 @@ impl Default for Options {
             id_window: Duration::from_secs(600),
             waiting_max: 10_000,
             audit_max: 100_000,
+            usage_rows_max: 20_000,
         }
     }
 }

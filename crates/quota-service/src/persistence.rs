@@ -1,10 +1,10 @@
 //! Persistence of quotas.
 //!
-//! There are three streams in one shard of the journal: the *state* (cells, holds, ids), the
-//! *changes* (limits, factors, halts, overrides) and the *audit* log. In the first two, the last
-//! record of each item counts. When most of a stream is superseded, its live items are appended
-//! again, a few cells at a time, and the old part is trimmed; changes meanwhile are appended after
-//! them as usual.
+//! There are four streams in one shard of the journal: the *state* (cells, holds, ids), the
+//! *changes* (limits, factors, halts, overrides), the *audit* log, and the *usage*, which has a module
+//! of its own. In the state and the changes, the last record of each item counts. When most of a
+//! stream is superseded, its live items are appended again, a few cells at a time, and the old part is
+//! trimmed; changes meanwhile are appended after them as usual.
 //!
 //! Invariant: *the records of a cell are in the order of its changes*, because an append holds the
 //! lock of the cell's shard.
@@ -26,7 +26,7 @@ use store::{Location, Store};
 pub struct QuotaStreams {
     /// The store that has them.
     pub store: Arc<Store>,
-    /// The shard of the three streams.
+    /// The shard of all four streams.
     pub shard: ShardId,
     /// The stream of cells, holds and ids.
     pub state: StreamId,
@@ -34,6 +34,8 @@ pub struct QuotaStreams {
     pub changes: StreamId,
     /// The stream of the audit log.
     pub audit: StreamId,
+    /// The stream of usage.
+    pub usage: StreamId,
 }
 
 /// The stored quotas cannot be used.
@@ -58,7 +60,7 @@ pub enum OpenError {
 
 /// The quota streams, and how far they are written.
 pub(super) struct QuotaJournal {
-    streams: QuotaStreams,
+    pub(super) streams: QuotaStreams,
     /// Digest of the configured limits, to detect a changed configuration.
     digest: AtomicU64,
     /// Bytes of state appended since the last rewrite.
@@ -90,7 +92,7 @@ impl QuotaJournal {
     }
 
     /// Locks the shard of the streams, to append to them.
-    fn lock(&self, now_ms: u64) -> Guard<'_> {
+    pub(super) fn lock(&self, now_ms: u64) -> Guard<'_> {
         self.journal().lock(self.streams.shard, now_ms)
     }
 
@@ -106,12 +108,12 @@ impl QuotaJournal {
         state.map_or(0, |state| state.start)
     }
 
-    fn journal(&self) -> &Arc<Journal> {
+    pub(super) fn journal(&self) -> &Arc<Journal> {
         &self.streams.store.journal
     }
 
     /// Passes every durable record of a stream to `take`, oldest first.
-    fn each_record(
+    pub(super) fn each_record(
         &self,
         stream: StreamId,
         take: impl FnMut(&Record) -> Result<(), OpenError>,

@@ -16,6 +16,8 @@ use super::queues::Queues;
 use super::quota_store::SharedStore;
 use super::shared::SharedCells;
 use super::sketch::Sketch;
+use super::usage::spends::Spends;
+use super::usage::{Usage, WriteTime};
 
 /// The quotas of a node: everything that outlives a take. See the documentation of the crate.
 pub struct QuotaService {
@@ -47,6 +49,7 @@ pub struct QuotaService {
     pub(super) denied: Mutex<Sketch>,
     pub(super) events: Events,
     pub(super) counts: Counts,
+    pub(super) usage: Usage,
 }
 
 impl QuotaService {
@@ -67,6 +70,7 @@ impl QuotaService {
                 holds: Holds::new(share(options.holds_max)),
                 recent: recent(&options),
                 unwritten: Vec::new(),
+                spends: Spends::new(options.usage_rows_max),
             })
         };
         Self {
@@ -75,6 +79,7 @@ impl QuotaService {
             rules: RwLock::new(Arc::new(Rules::new(seed, SHARDS))),
             shards: (0..SHARDS).map(shard).collect(),
             anchor: (unix_ms.saturating_mul(1_000_000), now_ns),
+            usage: Usage::new(options.usage_rows_max, streams.is_some()),
             journal: streams.map(QuotaJournal::new),
             shared: shared.map(|it| SharedCells::new(it, options.subjects_max)),
             options,
@@ -159,14 +164,16 @@ impl<'a> Quotas<'a> {
         }
     }
 
-    /// Ends expired holds and writes changes to the journal. Returns whether work remains.
+    /// Ends expired holds, writes changes to the journal, and removes old usage. Returns whether
+    /// work remains.
     pub fn sweep(self) -> bool {
+        self.expire_usage();
         let state = self.state();
         if !state.is_listed.swap(false, Ordering::AcqRel) {
             return false;
         }
         let holds_left = self.expire_holds();
-        let is_left = self.flush() || holds_left;
+        let is_left = self.flush(WriteTime::WhenDue) || holds_left;
         if is_left {
             state.is_listed.store(true, Ordering::Release);
         }

@@ -120,11 +120,13 @@ impl Quotas<'_> {
                         Ok(durable) => settling.durable = durable,
                         Err(reason) => settling.failed = Some(reason),
                     }
-                    if settling.durable.is_none() && self.is_persistent() {
-                        let place = desk.plan.tables().binary_search(&home);
-                        let home: Option<&mut LockedShard<'_>> =
-                            place.ok().and_then(|place| locked.get_mut(place));
-                        if let Some(home) = home {
+                    let place = desk.plan.tables().binary_search(&home);
+                    let home: Option<&mut LockedShard<'_>> =
+                        place.ok().and_then(|place| locked.get_mut(place));
+                    if let Some(home) = home {
+                        let costs = rules.hold_costs(&subject, hold, settled);
+                        self.count_costs(rules, &subject, costs, &mut home.0, now_ns);
+                        if settling.durable.is_none() && self.is_persistent() {
                             home.0.unwritten.push((record::ENDED, ended));
                         }
                     }

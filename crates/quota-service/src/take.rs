@@ -177,6 +177,13 @@ impl<'a> Quotas<'a> {
         if let (Some(home), Some(note)) = (home, note) {
             self.remember(&mut locked[home], note, durable.is_some(), now_ns);
         }
+        // A hold counts when it ends, with its true cost.
+        if take.hold.is_none()
+            && let Some(locked) = locked.first_mut()
+        {
+            let costs = desk.plan.costs(rules);
+            self.count_costs(rules, &take.subject, costs, &mut locked.0, now_ns);
+        }
         self.tell_warned(rules, desk, take);
         self.need_sweep();
         TakeDecision::Taken(DecidedTake {

@@ -6,6 +6,7 @@ mod holds;
 mod persistence;
 mod policy_changes;
 mod shared_store;
+mod usage;
 mod waits;
 
 use std::sync::Arc;
@@ -153,6 +154,7 @@ impl OnDisk {
             state,
             changes: StreamId(3),
             audit: StreamId(4),
+            usage: StreamId(5),
         };
         let parts = Parts {
             streams: Some(streams),

@@ -30,6 +30,7 @@ pub mod record;
 mod rules;
 mod settle;
 mod shared_store;
+mod spend;
 mod subject;
 mod table;
 mod unit;

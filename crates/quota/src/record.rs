@@ -2,8 +2,8 @@
 //!
 //! The tag that a stream stores with each record identifies its layout. All numbers are
 //! little-endian; a text is UTF-8 after its length, `text8` or `text16`. A layout is never changed:
-//! a new one gets a new tag. The last record of a cell, hold, id, factor, halt or override is the
-//! valid one.
+//! a new one gets a new tag. The last record of a cell, hold, id, factor, halt, override or row of
+//! usage is the valid one.
 //!
 //! ```text
 //! the state    1 CELLS     any number of: limit u32 | flags u8 (bit 0: an override stood) | warned u8
@@ -23,6 +23,9 @@
 //!                          | amount u64 | period_ns u64 | grant u64 | until_ns u64 | by text16
 //!                          | reason text16
 //! the audit    1 AUDIT     at_ns u64 | version u64 | by text16 | reason text16 | what text16
+//! the usage    1 USAGE     day u32 (since 1970-01-01 UTC) | limit text16 | unit text8
+//!                          | any number of: subject text16, empty for the subjects without a row
+//!                          | amount u64 | takes u64
 //!
 //! kind         what u8 (1 bucket, 2 budget, 3 slots) | capacity u64 | amount u64 | period_ns u64
 //!              of a budget: capacity is the amount, amount the number of its period (from 1), period_ns
@@ -39,12 +42,14 @@ mod cells;
 mod changes;
 mod holds;
 mod limits;
+mod usage;
 
 pub use cells::{CellRecord, decode_cells, encode_cell};
 pub use changes::{Audit, Change};
 pub use holds::{HoldRecord, TakeRecord, decode_ended, decode_hold, encode_ended, encode_hold};
 pub use holds::{decode_short_ended, decode_short_hold};
 pub use limits::PoliciesRecord;
+pub use usage::{UsageRecord, UsageRow};
 
 /// The tag of cells, in the stream of state.
 pub const CELLS: u8 = 1;
@@ -70,6 +75,8 @@ pub const HALT: u8 = 3;
 pub const OVERRIDE: u8 = 4;
 /// The tag of an [`Audit`], in the stream of audits.
 pub const AUDIT: u8 = 1;
+/// The tag of a [`UsageRecord`], in the stream of usage.
+pub const USAGE: u8 = 1;
 
 /// Bytes that are no valid record of their tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::ops::DerefMut;
 
 use crate::decide::{commit, look_at};
 use crate::hold::{Charge, Hold};
-use crate::limit::{AMOUNT_MAX, Kind};
+use crate::limit::{AMOUNT_MAX, Kind, LimitId};
 use crate::plan::{Cost, Plan};
 use crate::rules::Rules;
 use crate::subject::Subject;
@@ -54,6 +54,25 @@ impl Rules {
             Some(i128::from(held.count))
         });
         self.use_overflow_of(plan, hold);
+    }
+
+    /// Returns the true cost of a hold that has ended, by limit; nothing for a cancelled one. Slots are
+    /// left out, since they are returned.
+    pub fn hold_costs<'a>(
+        &'a self,
+        subject: &'a Subject<'_>,
+        hold: &'a Hold,
+        settled: Settled<'a>,
+    ) -> impl Iterator<Item = (LimitId, u64)> + 'a {
+        let limits = self.policies.covering(subject);
+        limits.filter_map(move |index| {
+            let reserved = charge(hold, self, index).map(|charge| charge.count);
+            let amount = self.true_cost(index, reserved.unwrap_or(0), settled);
+            let is_spent = settled != Settled::Cancelled
+                && self.is_spent(index)
+                && (reserved.is_some() || amount > 0);
+            is_spent.then(|| (self.id(index), amount))
+        })
     }
 
     /// Directs refunds of amounts from the shared overflow cell back to that cell.

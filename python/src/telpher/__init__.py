@@ -78,6 +78,7 @@ from telpher._types import (
     Stop,
     Stored,
     Taken,
+    UsageRow,
 )
 
 try:
@@ -154,5 +155,6 @@ __all__ = [
     "UnknownMethod",
     "Unsupported",
     "UsageError",
+    "UsageRow",
     "connect",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any, Literal, TypedDict
 
@@ -436,6 +436,38 @@ def taken(it: wire.Admitted) -> Taken:
     )
     ends = it.hold_ends_ms / 1000 if it.hold else None
     return Taken(limits, it.is_repeated, it.is_degraded, it.hold, ends)
+
+
+UsageBy = Literal["day", "subject", "limit"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What was spent of a limit."""
+
+    limit: str
+    unit: str
+    amount: int
+    """The amount, in the unit of the limit."""
+    takes: int
+    """The number of admitted takes. A hold counts when it ends, unless it is cancelled."""
+    day: date | None
+    """The day (UTC); None for a sum of days."""
+    subject: str | None
+    """`org/namespace/agent`. None for a sum of subjects, and for the subjects beyond the node's
+    `quota.usage_rows_max`, which are counted together."""
+
+
+def usage_row(row: Mapping[str, Any]) -> UsageRow:
+    day = row.get("day")
+    return UsageRow(
+        row["limit"],
+        row["unit"],
+        row["amount"],
+        row["takes"],
+        None if day is None else date.fromisoformat(day),
+        row.get("subject"),
+    )
 
 
 Durability = Literal["disk", "memory"]

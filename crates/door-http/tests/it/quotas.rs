@@ -509,6 +509,101 @@ async fn evicted_and_refused_buckets_are_counted_in_metrics() {
     assert!(evicted > 0);
 }
 
+#[tokio::test]
+async fn usage_is_listed_by_day_subject_and_limit() {
+    let door = open().await;
+    take(&door, json!({"requests": 60, "usd_micros": 7})).await;
+    door.pass_ms(1_000);
+    let other = json!({"subject": "acme/sales/bot?run=7", "cost": {"requests": 2}});
+    assert_eq!(door.ask("POST", "/v1/take", &other).await.status, 200);
+    let usage = async |query: &str| door.get(&format!("/v1/usage{query}")).await.json();
+    let all = usage("").await;
+    let (from, day) = (&all["from"], &all["to"]);
+    let row = |limit: &str, unit: &str, subject: &str, amount: u64| {
+        json!({"day": day, "limit": limit, "unit": unit, "subject": subject, "amount": amount,
+               "takes": 1})
+    };
+    let rows = [
+        row("agent", "requests", "acme/research/bot", 60),
+        row("agent", "requests", "acme/sales/bot", 2),
+        row("session", "requests", "acme/sales/bot", 2),
+        row("team", "usd_micros", "acme/research/bot", 7),
+    ];
+    assert_eq!(
+        all,
+        json!({"from": from, "to": day, "by": "day", "rows": rows, "other_subjects": false})
+    );
+    // Pages give the same rows.
+    let (mut paged, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = usage(&format!("?count=3{after}")).await;
+        paged.extend(page["rows"].as_array().unwrap().clone());
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        after = format!("&after={}", next.replace(';', "%3B"));
+    }
+    assert_eq!(paged, rows);
+    let selected = usage("?by=subject&limit=agent&subject=acme/sales").await;
+    assert_eq!(
+        selected["rows"],
+        json!([{"limit": "agent", "unit": "requests", "subject": "acme/sales/bot", "amount": 2,
+                "takes": 1}])
+    );
+    let by_limit = usage("?by=limit&limit=agent").await;
+    assert_eq!(
+        by_limit["rows"],
+        json!([{"limit": "agent", "unit": "requests", "amount": 62, "takes": 2}])
+    );
+    for (query, expected) in [
+        ("?from=yesterday", "`from` is `yesterday`: use a day like"),
+        (
+            "?from=2026-11-30&to=2026-11-29",
+            "(2026-11-30) is after `to` (2026-11-29)",
+        ),
+        ("?count=0", "`count` is 0: use 1 to 10000"),
+        ("?by=agent", "unknown variant `agent`"),
+        ("?subject=a/b/c/d", "`subject`: invalid pattern"),
+        (
+            "?subject=*/*/*?run",
+            "usage of runs counts as that of their agent",
+        ),
+        ("?after=x", "use `next` of the previous page"),
+        ("?day=2026-11-30", "day"),
+    ] {
+        let refused = door.get(&format!("/v1/usage{query}")).await;
+        let detail = refused.problem(400, "invalid_argument");
+        assert!(detail.contains(expected), "{query}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn other_subjects_are_counted_together_and_the_answer_says_so() {
+    let options = quota_service::Options {
+        usage_rows_max: 1,
+        ..quota_service::Options::default()
+    };
+    let quotas = node::QuotaParts {
+        options,
+        ..node::QuotaParts::default()
+    };
+    let door = Door::with_quotas(quotas).await;
+    put(&door, limits()).await;
+    for agent in ["a", "b", "c"] {
+        let body = json!({"subject": format!("acme/x/{agent}"), "cost": 5});
+        assert_eq!(door.ask("POST", "/v1/take", &body).await.status, 200);
+        door.node.quotas().sweep();
+    }
+    let usage = door.get("/v1/usage?by=subject").await.json();
+    assert_eq!(usage["other_subjects"], true);
+    let row = |subject: Value, amount: u64, takes: u64| {
+        json!({"limit": "agent", "unit": "requests", "subject": subject, "amount": amount,
+               "takes": takes})
+    };
+    let expected = [row(Value::Null, 10, 2), row(json!("acme/x/a"), 5, 1)];
+    assert_eq!(usage["rows"], json!(expected));
+}
+
 /// Knows an agent and an administrator.
 struct TwoTokens;
 

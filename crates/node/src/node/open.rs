@@ -27,6 +27,7 @@ fn quota_streams(store: &Arc<Store>, now_ms: u64) -> Result<QuotaStreams, Append
         state: find("state")?.stream,
         changes: find("changes")?.stream,
         audit: find("audit")?.stream,
+        usage: find("usage")?.stream,
     })
 }
 

@@ -11,6 +11,8 @@ use crate::cells::SHARDS;
 use crate::desk::Desk;
 use crate::outcome::{Note, Take};
 use crate::service::Quotas;
+use crate::usage::WriteTime;
+use crate::usage::spends::Spent;
 
 /// Approximate maximum size of a record of cells, in bytes.
 const RECORD_SIZE: usize = 256 << 10;
@@ -95,34 +97,45 @@ impl Quotas<'_> {
     }
 
     /// Appends all changes to the journal. Returns whether some are left.
-    pub(crate) fn flush(self) -> bool {
+    pub(crate) fn flush(self, usage_time: WriteTime) -> bool {
+        let mut usage = self.state().usage.lock();
+        let rules = self.state().rules.read();
         let Some(journal) = &self.state().journal else {
             // Without a journal, changes need no record: mark buckets clean so that full ones can
             // be evicted.
             for shard in &self.state().shards {
                 shard.lock().table.clean();
             }
+            self.collect_usage(&usage, &rules);
             return false;
         };
+        let mut spent = Vec::new();
         let mut is_left = false;
-        let rules = self.state().rules.read();
         for table in 0..SHARDS {
-            is_left |= self.flush_shard(journal, &rules, table).is_err();
+            let flushed = self.flush_shard(journal, &rules, table, &mut spent);
+            is_left |= flushed.is_err();
+        }
+        self.add_usage(&rules, &spent);
+        // Usage follows the takes that it counts, so that a crash counts none of them twice.
+        if !is_left {
+            is_left = self.write_usage(journal, &mut usage, usage_time);
         }
         let is_rewriting = self.rewrite(journal, &rules);
         is_left || is_rewriting
     }
 
     /// Appends the changes of a shard, locked until all are appended, so that a cell's records stay
-    /// in order.
+    /// in order. Moves the sums of what was appended to `spent`.
     fn flush_shard(
         self,
         journal: &QuotaJournal,
         rules: &Rules,
         table: u16,
+        spent: &mut Vec<Spent>,
     ) -> Result<(), journal::AppendError> {
         let mut shard = self.state().shard(table);
         if !shard.table.is_dirty() && shard.unwritten.is_empty() {
+            shard.spends.collect(spent);
             return Ok(());
         }
         let mut batches = vec![Vec::new()];
@@ -153,13 +166,18 @@ impl Quotas<'_> {
         drop(all);
         shard.table.clean();
         shard.unwritten.clear();
+        shard.spends.collect(spent);
         Ok(())
     }
 
     /// Appends all changes and returns their durability. Called last when a node stops.
     pub fn flush_all(self) -> Option<Durable> {
-        self.flush();
-        self.everything_so_far()
+        self.flush(WriteTime::Now);
+        let journal = self.state().journal.as_ref()?;
+        let guard = journal.lock(self.service.platform.unix_ms());
+        let streams = [journal.streams.state, journal.streams.usage];
+        let tickets = streams.map(|stream| Some(guard.last_ticket(stream)));
+        Some(Durable::of_earlier(journal.journal(), tickets))
     }
 
     /// Appends a change and its author; it is acknowledged when durable.

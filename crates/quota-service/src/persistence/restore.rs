@@ -85,6 +85,7 @@ impl Quotas<'_> {
             Ok(())
         })?;
         self.restore_state(journal, &rules, since_ns)?;
+        self.restore_usage(journal)?;
         let size = journal
             .journal()
             .bytes(journal.streams.shard, journal.streams.state)

@@ -87,6 +87,14 @@ impl Quotas<'_> {
             }
             self.need_sweep();
         }
+        // A hold counts when it ends, with its true cost.
+        if take.hold.is_none() {
+            let mut shard = self.state().shard(rules.home_of(&take.subject));
+            let costs = desk.plan.costs(rules);
+            self.count_costs(rules, &take.subject, costs, &mut shard, now_ns);
+            drop(shard);
+            self.need_sweep();
+        }
         DecidedTake {
             outcome: Outcome::Admitted {
                 hold,

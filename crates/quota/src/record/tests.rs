@@ -196,6 +196,25 @@ fn quota_record_bytes_match_golden_bytes() {
         "010000000000000002000000000000000400726f6f740300776879060068616c742061"
     );
     assert_eq!(Audit::decode(&bytes), Ok(audit));
+    let head = UsageRecord {
+        day: 20_000,
+        limit: "tpm",
+        unit: Unit::TOKENS,
+    };
+    let rows = ["a/b/c", ""].map(|subject| UsageRow {
+        subject,
+        amount: 1_000,
+        takes: 3,
+    });
+    let mut bytes = Vec::new();
+    head.encode(&mut bytes);
+    rows.iter().for_each(|row| row.encode(&mut bytes));
+    assert_eq!(
+        hex(&bytes),
+        "204e0000030074706d06746f6b656e73\
+         0500612f622f63e80300000000000003000000000000000000e8030000000000000300000000000000"
+    );
+    assert_eq!(UsageRecord::decode(&bytes), Ok((head, rows.to_vec())));
 }
 
 /// Records of older versions stay readable.
@@ -347,6 +366,7 @@ proptest! {
         let _ = TakeRecord::decode(&bytes);
         let _ = PoliciesRecord::decode(&bytes);
         let _ = Audit::decode(&bytes);
+        let _ = UsageRecord::decode(&bytes);
         for tag in 0..6 {
             let _ = Change::decode(tag, &bytes);
         }

@@ -9,6 +9,7 @@ mod examples;
 mod monitor;
 mod report;
 mod take;
+mod usage;
 
 use console::{Environment, Failure};
 
@@ -26,6 +27,7 @@ Examples:
   telpher quota halt acme/search --reason 'it loops'
   telpher quota policies > limits.json; telpher quota policies --set limits.json --reason 'new plan'
   telpher quota top --by denied
+  telpher quota usage --from 2026-11-01 --to 2026-11-30 --by subject
   telpher quota watch
 
 A subject is org/namespace/agent, optionally with ?run=... for limits per run. A denied take takes \
@@ -65,6 +67,9 @@ pub(crate) enum Command {
     /// List the subjects with the most use, debt or denials
     #[command(after_help = examples::TOP)]
     Top(monitor::TopArgs),
+    /// Show what subjects have spent, by day and limit
+    #[command(after_help = examples::USAGE)]
+    Usage(usage::UsageArgs),
     /// Print denials, crossed thresholds and changes as they happen
     #[command(after_help = examples::WATCH)]
     Watch(monitor::WatchArgs),
@@ -85,6 +90,7 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
         Command::Halt(args) => admin::run_halt("halt", &args, environment),
         Command::Resume(args) => admin::run_halt("resume", &args, environment),
         Command::Top(args) => monitor::run_top(&args, environment),
+        Command::Usage(args) => usage::run(&args, environment),
         Command::Watch(args) => monitor::run_watch(&args, environment),
         Command::Policies(args) => admin::run_policies(&args, environment),
     }

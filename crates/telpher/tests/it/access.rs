@@ -242,6 +242,40 @@ fn quota_is_taken_for_the_names_of_the_token_only() {
 }
 
 #[test]
+fn a_token_sees_the_usage_of_its_own_names() {
+    let home = Home::with(LIMIT);
+    let mallory = home.bearer("mallory");
+    let pay = home.bearer("pay --for acme/pay/*");
+    let free = home.bearer("free --for */*/*");
+    let admin = home.admin();
+    for subject in ["acme/pay/one", "default/default/mallory"] {
+        let take = json!({"subject": subject, "cost": 1});
+        assert_eq!(home.ask(&admin, "POST", "/v1/take", Some(take)).0, 200);
+    }
+    let seen = |bearer: &Bearer, query: &str| {
+        let (status, usage) = home.ask(bearer, "GET", &format!("/v1/usage{query}"), None);
+        assert_eq!(status, 200, "{usage}");
+        let usage: Value = serde_json::from_str(&usage).unwrap();
+        let rows = usage["rows"].as_array().unwrap().iter();
+        rows.filter(|row| row["unit"] == "requests")
+            .map(|row| (row["subject"].clone(), row["amount"].clone()))
+            .collect::<Vec<_>>()
+    };
+    let row = |subject: &str| (json!(subject), json!(1));
+    let all = [row("acme/pay/one"), row("default/default/mallory")];
+    assert_eq!(seen(&admin, ""), all);
+    assert_eq!(seen(&free, ""), all);
+    assert_eq!(seen(&pay, ""), all[..1]);
+    assert_eq!(seen(&mallory, ""), all[1..]);
+    assert_eq!(seen(&pay, "?subject=default/default/mallory"), []);
+    assert_eq!(seen(&pay, "?by=limit"), [(Value::Null, json!(1))]);
+    let shown = pay.run("quota usage --json").expect(0).json();
+    assert_eq!(shown["rows"].as_array().unwrap().len(), 1, "{shown}");
+    let (status, _) = home.node.get("/v1/usage", None);
+    assert_eq!(status, 401);
+}
+
+#[test]
 fn http_requests_over_native_are_charged_to_the_callers_name() {
     let home = Home::with(LIMIT);
     let mallory = home.bearer("mallory");

@@ -190,6 +190,71 @@ fn watch_prints_denials_and_thresholds_as_they_happen() {
 }
 
 #[test]
+fn usage_is_shown_by_day_subject_and_limit() {
+    let home = Home::new();
+    home.json(&["take", "acme/x/a", "40", "usd_micros=300"]);
+    home.json(&["take", "acme/x/b", "5", "usd_micros=200"]);
+    let held = home.json(&["take", "acme/x/b", "30", "--hold", "1m"]);
+    home.json(&["settle", held["hold"].as_str().unwrap(), "requests=7"]);
+    let row = |limit: &str, unit: &str, subject: &str, amount: u64, takes: u64| json!({"limit": limit, "unit": unit, "subject": subject, "amount": amount, "takes": takes});
+    let rows = [
+        row("calls", "requests", "acme/x/a", 40, 1),
+        row("calls", "requests", "acme/x/b", 12, 2),
+        row("spend", "usd_micros", "acme/x/a", 300, 1),
+        row("spend", "usd_micros", "acme/x/b", 200, 1),
+    ];
+    let by_subject = home.json(&["usage", "--by", "subject"]);
+    assert_eq!(by_subject["rows"], json!(rows));
+    assert_eq!(by_subject["other_subjects"], false);
+    let mut by_day = home.json(&["usage"]);
+    let (to, mut days) = (by_day["to"].clone(), Vec::new());
+    for row in by_day["rows"].as_array_mut().unwrap() {
+        days.push(row.as_object_mut().unwrap().remove("day").unwrap());
+    }
+    assert_eq!(by_day["rows"], json!(rows));
+    assert_eq!(days, vec![to; 4]);
+    let told = home
+        .run(&["usage", "--by", "limit"])
+        .expect(0)
+        .stdout
+        .clone();
+    let lines: Vec<_> = told
+        .lines()
+        .map(|it| it.split_whitespace().collect())
+        .collect();
+    let expected: [&[&str]; 3] = [
+        &["LIMIT", "UNIT", "AMOUNT", "TAKES"],
+        &["calls", "requests", "52", "3"],
+        &["spend", "usd_micros", "500", "2"],
+    ];
+    assert_eq!(lines, expected.map(<[_]>::to_vec));
+    let words = [
+        "usage",
+        "--by",
+        "subject",
+        "--limit",
+        "spend",
+        "--subject",
+        "acme/*/b",
+        "--csv",
+    ];
+    assert_eq!(
+        home.run(&words).expect(0).stdout,
+        "limit,unit,subject,amount,takes\nspend,usd_micros,acme/x/b,200,1\n"
+    );
+    let empty = home
+        .run(&["usage", "--to", "2026-01-31"])
+        .expect(0)
+        .stdout
+        .clone();
+    assert_eq!(empty, "no usage from 2026-01-02 to 2026-01-31\n");
+    home.run(&["usage", "--from", "yesterday"])
+        .expect(2)
+        .shows_error("`from` is `yesterday`", "telpher quota --help");
+    home.run(&["usage", "--csv", "--json"]).expect(2);
+}
+
+#[test]
 fn administration_is_not_charged_and_works_during_a_halt() {
     let place = Place::new();
     place.write(

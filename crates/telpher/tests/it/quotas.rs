@@ -22,6 +22,13 @@ capacity = 1000000
 refill = "0/s"
 
 [[limit]]
+name = "tokens"
+match = "*/*/*"
+unit = "tokens"
+capacity = 1000000000000
+refill = "0/s"
+
+[[limit]]
 name = "money"
 match = "*/*/*"
 unit = "usd_micros"
@@ -138,12 +145,12 @@ impl Load {
 
 /// Returns the number of takes that were admitted before the journal got changes twice and synced.
 /// The first write may have been collected before the count was read; the second one includes all
-/// of it.
+/// of it. A write may have a second record, of usage.
 fn synced_takes(node: &Node, load: &Load) -> u64 {
     let admitted = load.admitted();
     let count = |name| node.metric(name);
     let told = count("telpher_journal_records_total");
-    while count("telpher_journal_records_total") < told + 2 {
+    while count("telpher_journal_records_total") < told + 3 {
         thread::yield_now();
     }
     let synced = count("telpher_journal_syncs_total");
@@ -199,6 +206,74 @@ fn kill9_loses_only_the_last_takes_of_an_async_limit() {
         );
         taken = now;
     }
+}
+
+/// Returns the amount and the number of takes of the limit `tokens`.
+fn used(node: &Node) -> (u64, u64) {
+    let mut asking = HttpConnection::open(node.url("http"));
+    let path = "/v1/usage?limit=tokens&by=limit&from=2020-01-01";
+    let (status, seen) = asking.ask("GET", path, "").unwrap();
+    assert_eq!(status, 200, "{seen}");
+    let row = &seen["rows"][0];
+    let number = |member: &str| row[member].as_u64().unwrap_or(0);
+    (number("amount"), number("takes"))
+}
+
+/// Returns the number of takes that were admitted before the usage of them was synced. A sweep, ten
+/// times a second, writes one record of cells, and once a second another one of usage.
+fn takes_with_synced_usage(node: &Node, load: &Load) -> u64 {
+    let admitted = load.admitted();
+    let records = || node.metric("telpher_journal_records_total");
+    let told = records();
+    while records() < told + 40 {
+        load.wait_for_takes(1);
+    }
+    let synced = node.metric("telpher_journal_syncs_total");
+    while node.metric("telpher_journal_syncs_total") < synced + 2 {
+        load.wait_for_takes(1);
+    }
+    admitted
+}
+
+#[test]
+fn kill9_loses_only_the_last_usage() {
+    let place = place();
+    let mut counted = 0;
+    for _ in 0..KILLS {
+        let node = place.serve("");
+        assert_eq!(used(&node).0, counted * 3);
+        let load = Load::start(&node, &json!({"tokens": 3}));
+        load.wait_for_takes(100);
+        let kept = takes_with_synced_usage(&node, &load);
+        load.wait_for_takes(100);
+        // What is shown includes the last answered take.
+        let (before, (amount, takes)) = (load.admitted(), used(&node));
+        assert!(
+            amount == takes * 3 && takes >= counted + before,
+            "{takes}, {before}"
+        );
+        node.signal(Signal::KILL);
+        node.end();
+        let admitted = load.end();
+        let node = place.serve("");
+        let (amount, takes) = used(&node);
+        assert_eq!(amount, takes * 3);
+        // The last take of each connection may be counted without an answer.
+        let expected = counted + kept..=counted + admitted + CONNECTIONS;
+        assert!(
+            kept >= 100 && admitted > kept && expected.contains(&takes),
+            "{takes}, not {expected:?}"
+        );
+        counted = takes;
+    }
+    let node = place.serve("");
+    let mut asking = HttpConnection::open(node.url("http"));
+    let body = json!({"subject": "acme/load/bot", "cost": {"tokens": 5}}).to_string();
+    assert_eq!(asking.ask("POST", "/v1/take", &body).unwrap().0, 200);
+    drop(asking);
+    node.stop();
+    let node = place.serve("");
+    assert_eq!(used(&node), (counted * 3 + 5, counted + 1));
 }
 
 #[test]

@@ -1,14 +1,16 @@
-"""Quotas: take, hold and settle, peek."""
+"""Quotas: take, hold and settle, peek, usage."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from datetime import date
 from types import TracebackType
 from uuid import uuid4
 
 from telpher import _errors as errors
 from telpher import _types as types
 from telpher import _wire as wire
+from telpher._async._http import Http, query
 from telpher._async._repeat import call
 from telpher._asyncio.link import Link
 from telpher._options import READ_RETRY, WRITE_RETRY, RetryPolicy
@@ -25,8 +27,9 @@ class Quota:
     ```
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, http: Http) -> None:
         self._link = link
+        self._http = http
 
     async def take(
         self,
@@ -67,6 +70,38 @@ class Quota:
         payload = await self._ask(wire.PEEK, wire.text16(subject), timeout, READ_RETRY)
         (outcome,) = wire.outcomes(payload)
         return _taken(outcome)
+
+    async def usage(
+        self,
+        first: date | str | None = None,
+        last: date | str | None = None,
+        *,
+        by: types.UsageBy = "day",
+        limit: str | None = None,
+        subject: str | None = None,
+    ) -> AsyncIterator[types.UsageRow]:
+        """Yields what subjects have spent from day `first` to day `last` (UTC, both included).
+
+        ```
+        async for row in node.quota.usage("2026-11-01", "2026-11-30", by="subject"):
+            print(row.subject, row.limit, row.amount, row.unit)
+        ```
+
+        Without days it is the last 30 days; the node keeps 90. A row is about a day, a limit and a
+        subject; with `by="subject"` and `by="limit"` it is the sum of all days, or of all days and
+        subjects. `limit` selects one limit, and `subject` a pattern such as `acme/*/*`. A client
+        sees the subjects that its token may use. A hold counts when it ends, with its true cost.
+        """
+        params = query(by=by, limit=limit, subject=subject, count=1000)
+        params |= query(**{"from": first, "to": last})
+        while True:
+            page = await self._http.ask("GET", "/v1/usage", params=params)
+            for row in page["rows"]:
+                yield types.usage_row(row)
+            if not page.get("next"):
+                return
+            # A day that begins meanwhile does not move the period.
+            params |= {"from": page["from"], "to": page["to"], "after": page["next"]}
 
     async def _take(
         self,

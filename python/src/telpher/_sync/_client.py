@@ -99,8 +99,8 @@ class Client:
         self._link = link
         self._http = Http(link)
         self._routes: dict[tuple[str, str], Route] = {}
-        self.quota = Quota(link)
-        """Quotas: take, hold, peek."""
+        self.quota = Quota(link, self._http)
+        """Quotas: take, hold, peek, usage."""
 
     def __enter__(self) -> Client:
         return self

@@ -234,3 +234,33 @@ fn a_reset_that_does_not_reach_the_store_is_refused() {
     let subject = Subject::parse("a/b/c").unwrap();
     assert!(done(world.node.quotas().reset_in_store(&subject)).is_err());
 }
+
+#[test]
+fn usage_counts_what_this_node_admitted_from_the_shared_store() {
+    let (world, store) = one_node(&[bucket("agent", 10_000, "0/s")]);
+    let quotas = world.node.quotas();
+    // Some of these are asked for, and others are decided from leases.
+    for _ in 0..50 {
+        assert!(is_admitted(&take(&world, "a/b/c", &ONE)));
+        pass_ms(&world, &store, 1);
+    }
+    let hold = new_hold(&world, 30, Duration::from_secs(60));
+    let cost = Settled::Cost(&[(Unit::REQUESTS, 5)]);
+    quotas.settle(&mut Desk::new(), hold, cost, ANYONE);
+    let page = quotas.usage(&crate::UsageQuery {
+        from: 0,
+        to: 0,
+        limit: None,
+        subject: None,
+        by: crate::UsageBy::Day,
+        after: None,
+        count: 10,
+        is_visible: None,
+    });
+    let rows: Vec<_> = page
+        .rows
+        .iter()
+        .map(|row| (row.amount, row.takes))
+        .collect();
+    assert_eq!(rows, [(55, 51)]);
+}

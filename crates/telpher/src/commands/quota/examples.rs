@@ -44,6 +44,19 @@ Examples:
   telpher quota top
   telpher quota top --by denied";
 
+pub(super) const USAGE: &str = "\
+Examples:
+  telpher quota usage                                      the last 30 days, a row per day
+  telpher quota usage --by subject --limit spend           the sum of each subject
+  telpher quota usage --from 2026-11-01 --to 2026-11-30 --by subject --subject 'acme/*/*' --csv
+                                                           a bill of one organization
+  telpher quota usage --by limit --json
+
+Days are in UTC, and usage is kept for 90 days. The subject of a row is org/namespace/agent, also \
+for limits on organizations, namespaces and runs. A hold counts when it ends, with its true cost. \
+Slots (concurrency) are not counted. A node counts what it has admitted: add up the nodes that \
+share limits in Redis.";
+
 pub(super) const WATCH: &str = "\
 Examples:
   telpher quota watch
