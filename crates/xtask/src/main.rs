@@ -17,6 +17,7 @@ mod fuzz;
 mod k6;
 mod language;
 mod layers;
+mod monitoring;
 mod mutants;
 mod openapi;
 mod oracle;
@@ -40,7 +41,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 22] = [
+const TASKS: [Task; 23] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; CI runs this task",
@@ -128,6 +129,11 @@ const TASKS: [Task; 22] = [
         about: "make nodes and links of a cluster fail under load, and compare every answer with the log; \
                 --rounds N, names of faults",
         run: cluster::run,
+    },
+    Task {
+        name: "monitoring",
+        about: "check the alert rules and the dashboard with Prometheus, which reads nodes under load",
+        run: monitoring::run,
     },
     Task {
         name: "python",

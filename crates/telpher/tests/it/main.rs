@@ -40,6 +40,7 @@ mod logs;
 mod mailboxes_and_streams;
 mod metadata;
 mod metrics;
+mod monitoring;
 mod native;
 mod packaging;
 mod protocol;
