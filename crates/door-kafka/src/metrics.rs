@@ -7,11 +7,20 @@ use std::fmt::Error;
 
 use kafka::{API_KEYS, ApiKey, ErrorCode};
 use node::Node;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
 use topic_service::{Count, Topics};
 use topics::groups::State as GroupState;
+
+/// Returns the number of a request's API, which is at the beginning of its frame.
+pub(super) fn api_number(frame: &[u8]) -> usize {
+    let key = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
+    key.and_then(|key| usize::try_from(key).ok())
+        .unwrap_or(usize::MAX)
+}
 
 /// Counts a request.
 pub(super) fn count_request(topics: &Topics, key: ApiKey) {
@@ -40,6 +49,7 @@ pub fn encode_metrics(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Resul
     let topics = &topics;
     encode_requests(topics, encoder)?;
     encode_errors(topics, encoder)?;
+    encode_durations(topics, encoder)?;
     let kind = ConstCounter::new(0u64).metric_type();
     for (name, help, count) in [
         (
@@ -102,6 +112,24 @@ fn encode_requests(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Resu
         let labels = [("api", key.api().name)];
         let value = ConstCounter::new(topics.counts().requests(*key as usize));
         value.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// Encodes the durations of the APIs that were requested at least once.
+fn encode_durations(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let help = "Time from a Kafka request to its answer, by API, including waits for records";
+    let (unit, kind) = (Unit::Seconds, MetricType::Histogram);
+    let name = "kafka_request_duration";
+    let mut family = encoder.encode_descriptor(name, help, Some(&unit), kind)?;
+    for key in API_KEYS {
+        let view = topics.counts().durations(*key as usize).view();
+        let count = view.count();
+        if count > 0 {
+            let labels = [("api", key.api().name)];
+            let mut metric = family.encode_family(&labels)?;
+            metric.encode_histogram::<NoLabelSet>(view.sum, count, &view.counts, None)?;
+        }
     }
     Ok(())
 }

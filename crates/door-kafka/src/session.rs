@@ -51,15 +51,36 @@ pub(super) struct Session {
     inbox: Inbox,
     /// Only the oldest is polled, so that its data is read when it can be sent: a connection that
     /// does not read its answers holds the memory of one.
-    answers: AnswerQueue<Answer>,
-    /// A request that delays all later ones, and its size.
-    stalled: Option<(Box<dyn Stall>, usize)>,
+    answers: AnswerQueue<TimedAnswer>,
+    /// A request that delays all later ones.
+    stalled: Option<StalledRequest>,
     client: Client,
     silence: Silence,
     /// The wakers that wait for the disk.
     wakers: Wakers,
     /// The end of the client's throttling.
     mute: Option<Pin<Box<Sleep>>>,
+}
+
+/// An answer, with its request for the histogram of durations.
+struct TimedAnswer {
+    answer: Answer,
+    request: Received,
+}
+
+/// A request that delays all later ones.
+struct StalledRequest {
+    stall: Box<dyn Stall>,
+    size: usize,
+    request: Received,
+}
+
+/// A request that was received.
+#[derive(Clone, Copy)]
+struct Received {
+    /// The number of its API.
+    api: usize,
+    at_ns: u64,
 }
 
 /// The reason why a session ended.
@@ -229,10 +250,19 @@ impl Session {
             let Some(frame) = frame.map_err(|error| Fatal::new(error.to_string()))? else {
                 return Ok(());
             };
+            let (size, at_ns) = (frame.len(), self.now_ns());
+            let request = Received {
+                api: metrics::api_number(&frame),
+                at_ns,
+            };
             match dispatch(&mut self.client, &frame)? {
-                Handled::Answer(answer) => self.queue(answer, frame.len()),
-                Handled::Stalled(stalled) => {
-                    self.stalled = Some((stalled, frame.len()));
+                Handled::Answer(answer) => self.queue(answer, size, request),
+                Handled::Stalled(stall) => {
+                    self.stalled = Some(StalledRequest {
+                        stall,
+                        size,
+                        request,
+                    });
                     self.go_on(cx)?;
                 }
             }
@@ -245,33 +275,39 @@ impl Session {
 
     /// Polls the stalled request.
     fn go_on(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
-        let Some((stalled, size)) = &mut self.stalled else {
+        let Some(stalled) = &mut self.stalled else {
             return Ok(());
         };
         let disk = self.wakers.of(cx.waker());
-        if let Poll::Ready(answer) = stalled.poll(&mut self.client, cx, disk) {
-            let size = *size;
+        if let Poll::Ready(answer) = stalled.stall.poll(&mut self.client, cx, disk) {
+            let (size, request) = (stalled.size, stalled.request);
             self.stalled = None;
-            self.queue(answer?, size);
+            self.queue(answer?, size, request);
         }
         Ok(())
     }
 
+    /// Returns the node's monotonic clock in nanoseconds.
+    fn now_ns(&self) -> u64 {
+        self.client.door.node.ports().clock.now_ns()
+    }
+
     /// Adds the newest answer; its request has `size` bytes.
-    fn queue(&mut self, answer: Answer, size: usize) {
+    fn queue(&mut self, answer: Answer, size: usize, request: Received) {
         let size = match answer {
             Answer::Now(_) => size + FINISHED_SIZE,
             Answer::Later(_) | Answer::Never => size,
         };
-        self.answers.push(answer, size);
+        self.answers.push(TimedAnswer { answer, request }, size);
     }
 
-    /// Returns the oldest reply, once it is finished.
-    fn next_reply(&mut self, cx: &mut Context<'_>) -> Option<Reply> {
+    /// Returns the oldest reply with its request, once it is finished.
+    fn next_reply(&mut self, cx: &mut Context<'_>) -> Option<(Reply, Received)> {
         loop {
-            let (_, reply) = self.answers.poll_next(|oldest| oldest.poll(cx))?;
-            if reply.is_some() {
-                return reply;
+            let poll = |oldest: &mut TimedAnswer| oldest.answer.poll(cx);
+            let (timed, reply) = self.answers.poll_next(poll)?;
+            if let Some(reply) = reply {
+                return Some((reply, timed.request));
             }
         }
     }
@@ -289,7 +325,7 @@ impl Session {
                 }
             }
             let mut woken = Context::from_waker(&disk);
-            let Some(reply) = self.next_reply(&mut woken) else {
+            let Some((reply, request)) = self.next_reply(&mut woken) else {
                 break;
             };
             let (mut written, mut size) = (Ok(Vec::new()), 0);
@@ -300,6 +336,9 @@ impl Session {
             });
             let errors =
                 written.map_err(|error| Fatal::new(format!("cannot encode an answer: {error}")))?;
+            let took_ns = self.now_ns().saturating_sub(request.at_ns);
+            let counts = self.client.topics().counts();
+            counts.durations(request.api).record(took_ns);
             metrics::count_answer(self.client.topics(), size, &errors);
         }
         if was_full && !self.is_full() {

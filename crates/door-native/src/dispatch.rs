@@ -28,6 +28,7 @@ pub(super) fn dispatch(
         correlation,
         ..
     } = header;
+    outlet.timing.begin(kind, correlation, turn.now_ns());
     match kind {
         Kind::REQUEST => {
             let stream = flags.contains(Flags::STREAM);

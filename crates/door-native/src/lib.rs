@@ -18,6 +18,7 @@ mod requests;
 mod routes;
 mod session;
 mod stream;
+mod timing;
 mod topic;
 
 use std::sync::Arc;

@@ -12,12 +12,15 @@ use platform::Counter;
 use routing::Ticket;
 use wire::{Bind, Cast, Correlation, Credit, Flags, Goaway, Kind, Payload, SubscriptionEnd};
 
+use super::timing::Timing;
+
 /// While a client leaves this many bytes unread, it gets no more items and nothing is read from it.
 const UNREAD_SIZE_MAX: usize = 1 << 20;
 
 /// The outlet to one native client.
 pub(super) struct NativeOutlet {
     pub(super) outbox: Outbox,
+    pub(super) timing: Timing,
     routes: Mutex<Routes>,
     /// Messages are refused while more than this number of bytes is queued.
     queue_size_max: usize,
@@ -80,6 +83,7 @@ impl NativeOutlet {
     pub(super) fn new(sink: Arc<dyn Sink>, queue_size_max: usize, node: node::Node) -> Self {
         Self {
             outbox: Outbox::new(sink),
+            timing: Timing::default(),
             routes: Mutex::default(),
             queue_size_max,
             node,
@@ -141,6 +145,13 @@ impl NativeOutlet {
     /// closed.
     pub(super) fn push_answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pushed {
         let admit = |queued: usize| queued <= self.queue_size_max.saturating_mul(4);
+        let write = |out: &mut Vec<u8>| {
+            let start = out.len();
+            write(out);
+            let now_ns = || self.node.ports().clock.now_ns();
+            self.timing
+                .end(&out[start..], self.node.durations(), now_ns);
+        };
         match self.outbox.push_if(admit, write) {
             Some(pushed) => convert(pushed),
             None => {

@@ -44,6 +44,11 @@ impl<'a> Turn<'a> {
         &self.peer.facts.principal
     }
 
+    /// Returns the node's monotonic clock in nanoseconds, read once per turn.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
     /// Returns the wall clock time in milliseconds since 1970-01-01 UTC, read once per turn.
     pub(crate) fn unix_ms(&mut self) -> u64 {
         let clock = &self.messaging.platform.ports.clock;

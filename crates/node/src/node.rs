@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use conversation_service::Conversations;
 use messaging::Messaging;
-use platform::{Counters, Membership, Overloaded, Pending, Platform, Ports};
+use platform::{Counters, Membership, Overloaded, Pending, Platform, Ports, VerbDurations};
 use quota_service::{QuotaService, Quotas};
 use store::{Health, Store, Streams};
 use topic_service::Topics;
@@ -152,6 +152,11 @@ impl Node {
     /// Returns the node's counters.
     pub fn counters(&self) -> &Counters {
         &self.inner.platform.counters
+    }
+
+    /// Returns the durations of requests over the native protocol.
+    pub fn durations(&self) -> &VerbDurations {
+        &self.inner.platform.durations
     }
 
     /// Runs work on a thread that may wait for the disk.

@@ -13,6 +13,7 @@ mod context;
 mod counters;
 mod disk;
 mod durable;
+mod durations;
 mod later;
 mod membership;
 mod offload;
@@ -28,6 +29,7 @@ pub use context::RequestContext;
 pub use counters::{Counter, Counters, Tally};
 pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
 pub use durable::{Durable, NotDurable};
+pub use durations::{Durations, DurationsView, Verb, VerbDurations};
 pub use later::Later;
 pub use membership::{
     Alone, CALL_SIZE_MAX, CallError, CallFuture, Member, Membership, PeerReplication, PeerState,

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::bell::Bell;
 use crate::clock::Ports;
 use crate::counters::Counters;
+use crate::durations::VerbDurations;
 use crate::later::Later;
 use crate::membership::Membership;
 use crate::offload::{Offload, Overloaded, Work};
@@ -20,6 +21,8 @@ pub struct Platform {
     pub ports: Ports,
     /// The counters.
     pub counters: Counters,
+    /// Durations of requests over the native protocol.
+    pub durations: VerbDurations,
     /// The nodes of the cluster, and the leaders of the shards.
     pub membership: Arc<dyn Membership>,
     /// The wall clock by which records expire.
@@ -36,6 +39,7 @@ impl Platform {
         Self {
             ports,
             counters: Counters::default(),
+            durations: VerbDurations::default(),
             membership,
             expiry_clock: Mutex::default(),
             offload,

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use platform::Durations;
+
 /// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -37,6 +39,7 @@ pub struct Counts {
     values: [AtomicU64; COUNTS],
     requests: [AtomicU64; REQUESTS],
     errors: [AtomicU64; ERRORS],
+    durations: [Durations; REQUESTS],
 }
 
 /// Totals of one round of appends.
@@ -53,6 +56,7 @@ impl Default for Counts {
             values: [const { AtomicU64::new(0) }; COUNTS],
             requests: [const { AtomicU64::new(0) }; REQUESTS],
             errors: [const { AtomicU64::new(0) }; ERRORS],
+            durations: std::array::from_fn(|_| Durations::default()),
         }
     }
 }
@@ -76,6 +80,11 @@ impl Counts {
     /// Returns the count of requests of this number.
     pub fn requests(&self, number: usize) -> u64 {
         self.requests[number.min(REQUESTS - 1)].load(Ordering::Relaxed)
+    }
+
+    /// Returns the durations of requests of this number.
+    pub fn durations(&self, number: usize) -> &Durations {
+        &self.durations[number.min(REQUESTS - 1)]
     }
 
     /// Counts an error of this number.

@@ -6,6 +6,7 @@ mod cluster;
 mod derived;
 mod format;
 mod latency;
+mod native;
 mod process;
 mod storage;
 
@@ -150,6 +151,7 @@ impl Collector for MetricsPage {
         }
         backlog::encode(&self.node, &mut encoder)?;
         self.latencies.encode(&mut encoder)?;
+        native::encode(self.node.durations(), &mut encoder)?;
         encode_build(&mut encoder)?;
         let gauges: [(&str, &str, i64); 3] = [
             (

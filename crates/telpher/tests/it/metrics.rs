@@ -141,3 +141,57 @@ fn group_lag_is_in_the_metrics() {
     let series = "telpher_kafka_group_lag{group=\"readers\",topic=\"jobs\",partition=\"0\"}";
     assert_eq!(node.metric(series), 6);
 }
+
+#[test]
+fn native_and_kafka_requests_are_timed_by_verb_and_api() {
+    let place = Place::new();
+    let node = place.serve("--dev");
+    let home = Place::new().with_variable("TELPHER_URL", node.url("native"));
+    let _agent = home.listen(["acme/demo/upper", "--exec", "tr a-z A-Z"]);
+    home.run("request acme/demo/upper hello").expect(0);
+    home.run("write acme/demo/lower job").expect(0);
+    home.run("append acme/demo/log record").expect(0);
+    home.run("read acme/demo/log").expect(0);
+    let broker = node.url("kafka");
+    place
+        .shell(&format!("echo x | kcat -b {broker} -t jobs -P"))
+        .expect(0);
+    for verb in ["request", "write", "append", "read", "subscribe"] {
+        let series = format!("telpher_native_request_duration_seconds_count{{verb=\"{verb}\"}}");
+        assert!(node.metric(&series) >= 1, "{series}");
+    }
+    let taken = "telpher_native_request_duration_seconds_count{verb=\"take\"}";
+    assert_eq!(node.metric(taken), 0);
+    for api in ["Produce", "Metadata", "ApiVersions"] {
+        let series = format!("telpher_kafka_request_duration_seconds_count{{api=\"{api}\"}}");
+        assert!(node.metric(&series) >= 1, "{series}");
+    }
+    let (_, text) = page(&place, &node, "*/*");
+    assert!(!text.contains("_duration_seconds_count{api=\"CreateTopics\"}"));
+}
+
+#[test]
+fn labels_of_http_requests_are_templates_of_routes() {
+    let place = Place::new();
+    let node = place.serve("--dev");
+    for path in [
+        "/v1/topics/one",
+        "/v1/topics/two",
+        "/no/such/route",
+        "/nor/this",
+    ] {
+        assert_eq!(node.get(path, None).0, 404, "{path}");
+    }
+    let count = |route: &str| {
+        node.metric(&format!(
+            "telpher_http_request_duration_seconds_count{{method=\"GET\",route=\"{route}\",status=\"404\"}}"
+        ))
+    };
+    assert_eq!(count("/v1/topics/{topic}"), 2);
+    assert_eq!(count("none"), 2);
+    let (_, text) = page(&place, &node, "*/*");
+    assert!(
+        !text.contains("/v1/topics/one") && !text.contains("/nor/this"),
+        "{text}"
+    );
+}
