@@ -147,6 +147,7 @@ pub(super) fn scalar(value: &Spanned<DeValue<'_>>) -> Option<String> {
                 Err(_) => number.to_string(),
             },
         ),
+        DeValue::Float(number) => Some(number.to_string()),
         DeValue::Boolean(value) => Some(value.to_string()),
         _ => None,
     }
@@ -156,9 +157,10 @@ fn not_scalar(key: &str, value: &DeValue<'_>, form: &str) -> String {
     let found = match value {
         DeValue::Table(_) => "a table",
         DeValue::Array(_) => "a list",
-        DeValue::Float(_) => "a decimal number",
         DeValue::Datetime(_) => "a date",
-        DeValue::String(_) | DeValue::Integer(_) | DeValue::Boolean(_) => "a value",
+        DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) => {
+            "a value"
+        }
     };
     format!("`{key}` must be one {form}, not {found}")
 }

@@ -38,6 +38,7 @@ pub mod runtime;
 pub mod shutdown;
 pub mod slim;
 pub mod stream;
+pub mod telemetry;
 mod template;
 pub mod tls;
 pub mod topics;
@@ -99,6 +100,8 @@ pub struct Config {
     pub tls: tls::Options,
     /// The log.
     pub log: log::Options,
+    /// Traces.
+    pub telemetry: telemetry::Options,
     /// Threads.
     pub runtime: runtime::Options,
     /// The shutdown.
@@ -107,7 +110,7 @@ pub struct Config {
 
 /// All components, in the order of documentation; those without a table of their own in the TOML
 /// file come first, as TOML demands.
-pub const SECTIONS: [&Section; 22] = [
+pub const SECTIONS: [&Section; 23] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
@@ -128,6 +131,7 @@ pub const SECTIONS: [&Section; 22] = [
     &cluster::SECTION,
     &tls::SECTION,
     &log::SECTION,
+    &telemetry::SECTION,
     &runtime::SECTION,
     &shutdown::SECTION,
 ];

@@ -70,7 +70,10 @@ pub fn routes(
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::map_response(http_api::completed))
         .layer(middleware::from_fn_with_state(
-            latencies.clone(),
+            metrics::Measurement {
+                latencies: latencies.clone(),
+                tracer: node.tracer().cloned(),
+            },
             metrics::measure,
         ))
         .with_state(shared);

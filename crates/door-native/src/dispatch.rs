@@ -34,14 +34,21 @@ pub(super) fn dispatch(
             let stream = flags.contains(Flags::STREAM);
             let message = decode_message(flags, payload)?;
             let tag = claim(requests, correlation)?;
+            trace(requests, outlet, header, message);
             requests.request(turn, route, tag, stream, message);
         }
         Kind::REPLY => {
             let more = flags.contains(Flags::MORE);
+            if let Some(spans) = outlet.spans.as_ref().filter(|_| !more) {
+                spans.end_delivery(ticket(correlation), false);
+            }
             turn.reply(ticket(correlation), more, decode_message(flags, payload)?);
         }
         Kind::ERROR => {
             let failure = wire::decode_failure(payload)?;
+            if let Some(spans) = &outlet.spans {
+                spans.end_delivery(ticket(correlation), true);
+            }
             turn.reply_failure(ticket(correlation), failure.after_sending());
         }
         Kind::SEND => {
@@ -58,6 +65,7 @@ pub(super) fn dispatch(
                 false => None,
             };
             let tag = claim(requests, correlation)?;
+            trace(requests, outlet, header, message);
             match flags.contains(Flags::MEMORY) {
                 true => requests.write_to_memory(turn, route, tag, message),
                 false => requests.write(turn, route, tag, key, message),
@@ -136,6 +144,17 @@ pub(super) fn dispatch(
         }
     }
     Ok(())
+}
+
+/// Begins the span of a request, on a node that exports spans.
+fn trace(requests: &Requests, outlet: &NativeOutlet, header: Header, message: Message<'_>) {
+    if let Some(spans) = &outlet.spans {
+        let tag = header.correlation.as_u64();
+        spans.begin_request(header.kind, tag, message.metadata);
+        if let Some(name) = requests.name(header.route) {
+            spans.set_name(tag, name);
+        }
+    }
 }
 
 fn decode_message(flags: Flags, payload: &[u8]) -> Result<Message<'_>, Fatal> {

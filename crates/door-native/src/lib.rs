@@ -17,6 +17,7 @@ mod quota;
 mod requests;
 mod routes;
 mod session;
+mod spans;
 mod stream;
 mod timing;
 mod topic;

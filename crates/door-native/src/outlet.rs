@@ -12,6 +12,7 @@ use platform::Counter;
 use routing::Ticket;
 use wire::{Bind, Cast, Correlation, Credit, Flags, Goaway, Kind, Payload, SubscriptionEnd};
 
+use super::spans::Spans;
 use super::timing::Timing;
 
 /// While a client leaves this many bytes unread, it gets no more items and nothing is read from it.
@@ -21,6 +22,8 @@ const UNREAD_SIZE_MAX: usize = 1 << 20;
 pub(super) struct NativeOutlet {
     pub(super) outbox: Outbox,
     pub(super) timing: Timing,
+    /// The open spans, on a node that exports spans.
+    pub(super) spans: Option<Spans>,
     routes: Mutex<Routes>,
     /// Messages are refused while more than this number of bytes is queued.
     queue_size_max: usize,
@@ -84,6 +87,7 @@ impl NativeOutlet {
         Self {
             outbox: Outbox::new(sink),
             timing: Timing::default(),
+            spans: node.tracer().cloned().map(Spans::new),
             routes: Mutex::default(),
             queue_size_max,
             node,
@@ -151,6 +155,9 @@ impl NativeOutlet {
             let now_ns = || self.node.ports().clock.now_ns();
             self.timing
                 .end(&out[start..], self.node.durations(), now_ns);
+            if let Some(spans) = &self.spans {
+                spans.end_request(&out[start..]);
+            }
         };
         match self.outbox.push_if(admit, write) {
             Some(pushed) => convert(pushed),
@@ -256,6 +263,9 @@ impl messaging::Inbox for NativeOutlet {
                 delivery,
                 message,
             } => {
+                if let Some(spans) = &self.spans {
+                    spans.begin_delivery(ticket, to, message.metadata);
+                }
                 let prefix = wire::Delivery {
                     offset: delivery.offset,
                     delivery: delivery.delivery,

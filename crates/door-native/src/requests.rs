@@ -55,6 +55,11 @@ impl Requests {
         tag.slot < self.slots
     }
 
+    /// Returns the name that a route leads to, if it leads to an agent.
+    pub(super) fn name(&self, route: u16) -> Option<&model::Name> {
+        self.routes.name(route).ok().map(messaging::Route::name)
+    }
+
     /// Binds a route. Returns false if its number skips others, which violates the protocol.
     #[must_use]
     pub(super) fn bind(&mut self, turn: &mut Turn<'_>, bind: &Bind<'_>) -> bool {

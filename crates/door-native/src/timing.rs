@@ -18,6 +18,9 @@ const CORRELATION: std::ops::Range<usize> = 8..16;
 /// Position of the kind in a frame.
 const KIND: usize = 4;
 
+/// Position of the flags in a frame.
+const FLAGS: usize = 5;
+
 /// The request of a connection that is being timed; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct Timing {
@@ -72,10 +75,7 @@ impl Timing {
         if timed == NONE {
             return;
         }
-        let tag = frame
-            .get(CORRELATION)
-            .and_then(|bytes| bytes.try_into().ok());
-        if tag.map(u64::from_le_bytes) == Some(timed) && frame.get(KIND).is_some_and(is_answer) {
+        if answered(frame).is_some_and(|(tag, ..)| tag == timed) {
             self.record(timed, durations, now_ns());
         }
     }
@@ -111,10 +111,13 @@ fn verb_of(kind: Kind) -> Option<Verb> {
     })
 }
 
-/// Returns whether a frame to a client answers one of its requests. CANCEL and CREDIT have the numbers
-/// of requests to the client.
-fn is_answer(kind: &u8) -> bool {
-    ![Kind::CANCEL.0, Kind::CREDIT.0, Kind::PING.0, Kind::PONG.0].contains(kind)
+/// Returns the request that a frame to the client answers, with the kind and flags of the frame;
+/// `None` if it answers none. CANCEL and CREDIT have the numbers of requests to the client.
+pub(super) fn answered(frame: &[u8]) -> Option<(u64, Kind, u8)> {
+    let (kind, flags) = (Kind(*frame.get(KIND)?), *frame.get(FLAGS)?);
+    let tag = u64::from_le_bytes(frame.get(CORRELATION)?.try_into().ok()?);
+    let is_other = [Kind::CANCEL, Kind::CREDIT, Kind::PING, Kind::PONG].contains(&kind);
+    (!is_other).then_some((tag, kind, flags))
 }
 
 #[cfg(test)]

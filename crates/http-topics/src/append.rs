@@ -5,7 +5,7 @@ use std::fmt;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Json, Response};
 use door::topics::{Refused, find_or_create};
 use http_api::Client;
@@ -14,6 +14,7 @@ use http_api::ProblemDocument;
 use http_api::Shared;
 use http_api::body::{self, wrong_at};
 use http_api::within_write_limit;
+use platform::TraceContext;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -26,6 +27,9 @@ use super::place::Named;
 
 /// Largest request body, in bytes.
 const BODY_SIZE_MAX: usize = 16 << 20;
+
+/// Headers of the trace context of W3C, of a request and of a record.
+const TRACE: [&str; 2] = ["traceparent", "tracestate"];
 
 /// Most records in a request.
 const RECORDS_MAX: usize = 10_000;
@@ -127,6 +131,9 @@ struct Ready<'a> {
 /// partition that fit into one batch are appended together or not at all. If some records could not
 /// be appended, the answer is the problem of the first of them, and `records` has the outcome of
 /// each record.
+///
+/// A `traceparent` and a `tracestate` of the request become headers of the records that have no
+/// `traceparent`.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/records", tag = "topics", operation_id = "append_records",
     params(("topic" = String, Path, description = "Name of the topic")),
@@ -157,7 +164,10 @@ pub(super) async fn append(
         return Err(Problem::invalid(detail));
     }
     let ready = records.into_iter().enumerate().map(Ready::new);
-    let ready = ready.collect::<Result<Vec<_>, _>>()?;
+    let mut ready = ready.collect::<Result<Vec<_>, _>>()?;
+    for record in &mut ready {
+        record.add_trace(&headers);
+    }
     let charged = client.charge_bytes(&shared.node, ready.iter().map(Ready::size).sum())?;
     let topic = find_or_create(&topics, &name)?;
     let appending = {
@@ -224,6 +234,21 @@ impl<'a> Ready<'a> {
             headers: headers.into_iter().map(header).collect::<Result<_, _>>()?,
             partition: record.partition,
         })
+    }
+
+    /// Adds the trace context of the request, unless the record has one.
+    fn add_trace(&mut self, request: &HeaderMap) {
+        let has_own = self.headers.iter().any(|(name, _)| name == TRACE[0]);
+        let parent = request.get(TRACE[0]).map(HeaderValue::as_bytes);
+        if has_own || parent.and_then(TraceContext::parse).is_none() {
+            return;
+        }
+        for name in TRACE {
+            if let Some(value) = request.get(name) {
+                let value = Cow::Owned(value.as_bytes().to_vec());
+                self.headers.push((name.to_owned(), Some(value)));
+            }
+        }
     }
 
     fn size(&self) -> u64 {

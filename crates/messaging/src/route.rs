@@ -30,6 +30,11 @@ pub struct Route {
 }
 
 impl Route {
+    /// Returns the name that the route leads to.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
     /// Returns whether the route leads to an agent of the node itself.
     pub(crate) fn is_to_node(&self) -> bool {
         self.name.org() == SYSTEM_ORG

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use conversation_service::Conversations;
 use messaging::Messaging;
-use platform::{Counters, Membership, Overloaded, Pending, Platform, Ports, VerbDurations};
+use platform::{Counters, Membership, Overloaded, Pending, Platform, Ports, Tracer, VerbDurations};
 use quota_service::{QuotaService, Quotas};
 use store::{Health, Store, Streams};
 use topic_service::Topics;
@@ -152,6 +152,11 @@ impl Node {
     /// Returns the node's counters.
     pub fn counters(&self) -> &Counters {
         &self.inner.platform.counters
+    }
+
+    /// Returns the source of spans; `None` if none are exported.
+    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.inner.platform.tracer.as_ref()
     }
 
     /// Returns the durations of requests over the native protocol.

@@ -6,7 +6,7 @@ use conversation_service::archive::Archive;
 use conversation_service::{Assemble, ConversationError};
 use journal::{Journal, SyncTimes};
 use messaging::{Limits, Names, mailboxes};
-use platform::{Inline, Membership, Offload, Ports};
+use platform::{Inline, Membership, Offload, Ports, Tracer};
 use quota::Limit;
 use quota_service::SharedStore;
 use webhooks::WebhookParts;
@@ -29,6 +29,8 @@ pub struct Parts {
     pub names: Option<Arc<dyn Names>>,
     /// The source of socket counts, for monitoring.
     pub sockets: Option<SocketsSource>,
+    /// The source of spans; `None` if none are exported.
+    pub tracer: Option<Arc<Tracer>>,
     /// The storage. A node without it has no mailboxes, streams, conversations and topics, and its
     /// quotas last until it ends.
     pub storage: Option<StorageParts>,
@@ -103,6 +105,7 @@ impl Parts {
             offload: Arc::new(Inline),
             names: None,
             sockets: None,
+            tracer: None,
             storage: None,
         }
     }

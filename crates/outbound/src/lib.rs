@@ -8,5 +8,6 @@
 //! decisions about conversations.
 
 pub mod archive;
+pub mod otlp;
 pub mod redis;
 pub mod webhook;

@@ -5,7 +5,7 @@
 //! the caller polls it.
 
 mod allow;
-mod connect;
+pub(crate) mod connect;
 mod sign;
 
 use std::pin::Pin;
@@ -125,6 +125,9 @@ fn prepare(request: Request, allowed: &Allowed) -> Result<hyper::Request<Full<By
         let (name, value) = header(name, value)?;
         call = call.header(name, value);
     }
+    if let Some(traceparent) = &request.traceparent {
+        call = call.header("traceparent", traceparent);
+    }
     let call = call.body(Full::new(request.body));
     call.map_err(|error| error.to_string())
 }
@@ -150,7 +153,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> 
     Ok((parsed, value))
 }
 
-fn explain(error: &Error) -> String {
+pub(crate) fn explain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

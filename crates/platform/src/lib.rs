@@ -22,6 +22,7 @@ mod pending;
 mod platform;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod trace;
 
 pub use bell::Bell;
 pub use clock::{Clock, Entropy, Ports};
@@ -39,3 +40,6 @@ pub use offload::{Inline, Offload, Overloaded, Work};
 pub use owner::{ForeignOwner, check_owner};
 pub use pending::Pending;
 pub use platform::Platform;
+pub use trace::{
+    AttributeValue, EndedSpan, Span, SpanKind, TraceContext, Tracer, TracerCounts, TracerOptions,
+};

@@ -14,6 +14,7 @@ use crate::later::Later;
 use crate::membership::Membership;
 use crate::offload::{Offload, Overloaded, Work};
 use crate::pending::Pending;
+use crate::trace::Tracer;
 
 /// The ports and the counters of one node, shared by its services. It holds no service.
 pub struct Platform {
@@ -23,6 +24,8 @@ pub struct Platform {
     pub counters: Counters,
     /// Durations of requests over the native protocol.
     pub durations: VerbDurations,
+    /// The source of spans; `None` if none are exported.
+    pub tracer: Option<Arc<Tracer>>,
     /// The nodes of the cluster, and the leaders of the shards.
     pub membership: Arc<dyn Membership>,
     /// The wall clock by which records expire.
@@ -40,11 +43,19 @@ impl Platform {
             ports,
             counters: Counters::default(),
             durations: VerbDurations::default(),
+            tracer: None,
             membership,
             expiry_clock: Mutex::default(),
             offload,
             sweep_needed: Bell::default(),
         }
+    }
+
+    /// Returns the platform with a source of spans, or without one.
+    #[must_use]
+    pub fn with_tracer(mut self, tracer: Option<Arc<Tracer>>) -> Self {
+        self.tracer = tracer;
+        self
     }
 
     /// Returns the monotonic time in nanoseconds.

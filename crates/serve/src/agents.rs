@@ -101,7 +101,10 @@ impl Caller for AnyCaller {
         let agent = self.client.caller(name);
         Box::pin(async move {
             let agent = agent.map_err(|error| CallError::Refused(error.to_string()))?;
-            let call = agent.call(METHOD, request.body).deadline(request.timeout);
+            let mut call = agent.call(METHOD, request.body).deadline(request.timeout);
+            if let Some(traceparent) = &request.traceparent {
+                call = call.traceparent(traceparent);
+            }
             let reply = call.await.map_err(to_call_error)?;
             Ok(Response {
                 status: 200,

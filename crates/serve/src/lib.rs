@@ -36,6 +36,7 @@ mod shared_quotas;
 mod slim;
 mod streams;
 mod system;
+mod telemetry;
 mod views;
 mod watch;
 mod workers;

@@ -22,6 +22,7 @@ use super::limiter::CompatLimiter;
 use super::listeners::{Addresses, BoundListeners, OpenListeners, Protocols};
 use super::readers::Readers;
 use super::system::SystemAgent;
+use super::telemetry::Telemetry;
 use super::workers::{Native, Slim, Workers};
 use super::{
     archive, backup, clock, kafka, notify, parts, shared_quotas, slim, streams, views, watch,
@@ -114,7 +115,9 @@ impl Running {
             membership,
             ..parts::storage(config, journal)
         };
+        let telemetry = Telemetry::new(config, &ports)?;
         let node = Node::open(Parts {
+            tracer: telemetry.as_ref().map(Telemetry::tracer),
             limits: parts::limits(config),
             quotas: parts::quotas(config, shared_quotas),
             offload: Arc::new(readers),
@@ -148,6 +151,9 @@ impl Running {
         let (failed, journal_failed) = oneshot::channel();
         tasks.spawn(watch::watch(node.clone(), budget, grant, failed));
         tasks.spawn(webhooks.call(node.clone(), system.client().clone()));
+        if let Some(telemetry) = telemetry {
+            tasks.spawn(telemetry.run());
+        }
         tasks.spawn(door::sweep(node.clone()));
         tasks.spawn(streams::tend(node.clone(), config.stream.clone()));
         tasks.spawn(shared_quotas::tend(node.clone()));

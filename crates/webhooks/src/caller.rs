@@ -36,6 +36,8 @@ pub struct Request {
     pub secret: String,
     /// Additional HTTP headers: names and values.
     pub headers: Vec<(String, String)>,
+    /// The trace context of W3C, if there is one.
+    pub traceparent: Option<String>,
     /// The body, as JSON.
     pub body: Bytes,
     /// Maximum wait for the beginning of the answer and for each piece of it.

@@ -446,6 +446,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "conversations",
             "model",
             "node",
+            "platform",
             "quota",
             "quota-service",
             "webhooks",

@@ -1,11 +1,13 @@
-//! Latency of HTTP requests by method, route and status.
+//! Latency of HTTP requests by method, route and status, and their spans.
 
 use std::fmt;
+use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use platform::{Span, SpanKind, TraceContext, Tracer};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::family::Family;
@@ -17,6 +19,9 @@ use tokio::time::{Duration, Instant};
 const BOUNDS: [f64; 12] = [
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0,
 ];
+
+/// Routes that are requested all the time, and have no spans.
+const UNTRACED: [&str; 3] = ["/livez", "/metrics", "/readyz"];
 
 /// Route label of requests without a route.
 const NO_ROUTE: &str = "none";
@@ -83,10 +88,19 @@ impl Latencies {
     }
 }
 
-/// Measures every request that reaches the router.
+/// What [`measure`] records into.
+#[derive(Clone, Debug)]
+pub(crate) struct Measurement {
+    pub(crate) latencies: Latencies,
+    /// The source of spans; `None` if none are exported.
+    pub(crate) tracer: Option<Arc<Tracer>>,
+}
+
+/// Measures every request that reaches the router, and makes its span. What the request causes has the
+/// span as its parent.
 pub(crate) async fn measure(
-    State(latencies): State<Latencies>,
-    request: Request,
+    State(Measurement { latencies, tracer }): State<Measurement>,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let method = match request.method() {
@@ -96,10 +110,38 @@ pub(crate) async fn measure(
     };
     let path = request.extensions().get::<MatchedPath>();
     let route = path.map_or(NO_ROUTE, MatchedPath::as_str).to_owned();
+    let tracer = tracer.filter(|_| !UNTRACED.contains(&&*route));
+    let span = tracer.and_then(|tracer| begin_span(&tracer, &method, &route, &mut request));
     let start = Instant::now();
     let response = next.run(request).await;
-    latencies.observe(&method, &route, response.status(), start.elapsed());
+    let status = response.status();
+    latencies.observe(&method, &route, status, start.elapsed());
+    if let Some(mut span) = span {
+        span.set_number("http.response.status_code", status.as_u16());
+        if status.is_server_error() {
+            span.fail(status.to_string());
+        }
+    }
     response
+}
+
+/// Begins the span of a request, and makes it the parent of what the request causes.
+fn begin_span(
+    tracer: &Arc<Tracer>,
+    method: &str,
+    route: &str,
+    request: &mut Request,
+) -> Option<Span> {
+    let headers = request.headers_mut();
+    let parent = headers.get(wire::TRACEPARENT);
+    let parent = parent.and_then(|value| TraceContext::parse(value.as_bytes()));
+    let mut span = tracer.begin(parent, SpanKind::Server, || format!("{method} {route}"))?;
+    span.set_text("http.request.method", method);
+    span.set_text("http.route", route);
+    if let Ok(value) = HeaderValue::try_from(span.context().to_string()) {
+        headers.insert(wire::TRACEPARENT, value);
+    }
+    Some(span)
 }
 
 const KNOWN_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];

@@ -8,6 +8,7 @@ mod format;
 mod latency;
 mod native;
 mod process;
+mod spans;
 mod storage;
 
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use prometheus_client::registry::Registry;
 use store::{Health, StorageView};
 
 pub(crate) use format::Format;
-pub(crate) use latency::{Latencies, measure};
+pub(crate) use latency::{Latencies, Measurement, measure};
 use process::Process;
 
 /// Encodes the metrics of another listener of the node.
@@ -152,6 +153,9 @@ impl Collector for MetricsPage {
         backlog::encode(&self.node, &mut encoder)?;
         self.latencies.encode(&mut encoder)?;
         native::encode(self.node.durations(), &mut encoder)?;
+        if let Some(tracer) = self.node.tracer() {
+            spans::encode(tracer, &mut encoder)?;
+        }
         encode_build(&mut encoder)?;
         let gauges: [(&str, &str, i64); 3] = [
             (

@@ -5,6 +5,7 @@
 //! may wait for the disk runs off the threads that serve connections.
 
 mod streamed;
+mod trace;
 mod whole;
 
 use std::future::poll_fn;
@@ -25,6 +26,8 @@ use crate::answer::TYPES;
 use crate::context::render;
 use crate::outgoing::{push, push_member, push_number, push_text};
 use http_api::Problem;
+
+use self::trace::CallTrace;
 
 /// Longest time for a complete answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3600);
@@ -204,12 +207,14 @@ async fn ask(call: &Call, node: &Node, caller: &dyn Caller) -> Result<Outcome, O
     let settings = call.settings();
     let context = durable_off_thread(call.context()).await?;
     let body = body(call, &context)?;
+    let mut trace = CallTrace::begin(call, node, &context);
     let request = Request {
         target: settings.target.clone(),
         id: call.id(),
         at_s: node.ports().clock.unix_ms() / 1_000,
         secret: settings.secret.clone(),
         headers: settings.headers.clone(),
+        traceparent: trace.traceparent(),
         body: body.into(),
         timeout: Duration::from_millis(settings.timeout_ms),
     };
@@ -221,7 +226,17 @@ async fn ask(call: &Call, node: &Node, caller: &dyn Caller) -> Result<Outcome, O
     let Some(response) = response.await else {
         return Err(Outcome::Ended);
     };
-    hear(call, node, response?).await
+    let outcome = match response {
+        Ok(response) => {
+            trace.set_status(response.status);
+            hear(call, node, response).await
+        }
+        Err(error) => Err(error.into()),
+    };
+    if let Ok(Outcome::Failed { reason, .. }) | Err(Outcome::Failed { reason, .. }) = &outcome {
+        trace.fail(reason);
+    }
+    outcome
 }
 
 async fn hear(call: &Call, node: &Node, mut response: Response) -> Result<Outcome, Outcome> {

@@ -48,6 +48,7 @@ impl Node {
             offload,
             names,
             sockets,
+            tracer,
             storage,
         } = parts;
         let membership = storage.as_ref().and_then(|it| it.membership.clone());
@@ -55,7 +56,7 @@ impl Node {
             let journal_id = storage.as_ref().map_or(0, |it| it.journal.id());
             Arc::new(Alone::new(journal_id)) as Arc<dyn Membership>
         });
-        let platform = Arc::new(Platform::new(ports, offload, membership));
+        let platform = Arc::new(Platform::new(ports, offload, membership).with_tracer(tracer));
         let now_ms = platform.unix_ms();
         let names_max = storage
             .as_ref()

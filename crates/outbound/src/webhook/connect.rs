@@ -22,13 +22,13 @@ type Connecting = Pin<Box<dyn Future<Output = io::Result<TokioIo<Socket>>> + Sen
 
 /// Opens connections.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     tcp: HttpConnector,
     tls: Arc<ClientConfig>,
 }
 
 impl Connector {
-    pub(super) fn new(tls: Arc<ClientConfig>) -> Self {
+    pub(crate) fn new(tls: Arc<ClientConfig>) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -72,7 +72,7 @@ trait Bytes: AsyncRead + AsyncWrite + Send {}
 impl<T: AsyncRead + AsyncWrite + Send> Bytes for T {}
 
 /// A TCP or TLS connection.
-pub(super) struct Socket(Pin<Box<dyn Bytes>>);
+pub(crate) struct Socket(Pin<Box<dyn Bytes>>);
 
 impl Connection for Socket {
     fn connected(&self) -> Connected {

@@ -22,6 +22,7 @@ fn request(url: String) -> Request {
         at_s: 7,
         secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned(),
         headers: vec![("x-tenant".to_owned(), "blue".to_owned())],
+        traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
         body: Bytes::from_static(b"{}"),
         timeout: Duration::from_secs(20),
     }
@@ -64,6 +65,7 @@ async fn a_call_has_its_headers_and_its_answer_is_streamed() {
         "webhook-timestamp: 7",
         "webhook-signature: v1,",
         "x-tenant: blue",
+        "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         "content-type: application/json",
     ] {
         assert!(asked.contains(&format!("\r\n{line}")), "{line}: {asked}");

@@ -58,6 +58,7 @@ mod slim_python;
 mod stalled_clients;
 mod storage;
 mod support;
+mod telemetry;
 mod tls;
 mod tokens;
 mod topic_commands;
