@@ -25,6 +25,8 @@ import urllib.parse
 import urllib.request
 
 PATIENCE_S = 90
+# Time limit of one program of the load.
+PROGRAM_S = 20
 # Range of the queries, and of the rules instead of their own.
 RANGE = "10s"
 
@@ -161,11 +163,12 @@ class Load(threading.Thread):
         return [self.telpher, *words, "--url", self.node["native"]]
 
     def run_program(self, words, text=""):
-        """Run a program to its end; its exit status does not matter here."""
-        subprocess.run(
-            words, input=text, text=True, cwd=self.directory, timeout=PATIENCE_S, check=False,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
+        """Run a program to its end. How it ends does not matter here: nodes are killed meanwhile."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                words, input=text, text=True, cwd=self.directory, timeout=PROGRAM_S, check=False,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )
 
     def http(self, method, path, value=None, kind="application/json"):
         """Send a request to the node. Refusals are part of the load."""
