@@ -39,6 +39,7 @@ mod routes;
 mod tickets;
 mod uploads;
 mod view;
+mod work;
 
 pub use self::access::{Access, HostNames, Origins};
 pub use http_agents::description_json;
@@ -48,3 +49,4 @@ pub use member_pages::{MemberPages, Served as PageServed};
 pub use metrics::EncodeMetrics;
 pub use routes::routes;
 pub use view::{agents_json, connections_json};
+pub use work::{backlog_json, groups_json, topics_json};

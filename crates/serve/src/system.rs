@@ -11,11 +11,14 @@ use client::{
 };
 use console::{Exit, Failure};
 use door::Gate;
-use door_http::{Local, agents_json, connections_json, description_json};
+use door_http::{
+    Local, agents_json, backlog_json, connections_json, description_json, groups_json, topics_json,
+};
 use door_native::Door;
 use http_api::Connections;
 use model::{ErrorCode, Name};
 use node::Node;
+use serde_json::Value;
 
 use super::cluster::Cluster;
 use super::listeners::METRICS;
@@ -95,17 +98,23 @@ async fn connect(door: &Door, node: &Node) -> Result<Client, client::ConnectErro
 }
 
 fn server(node: &Node, source: backup::Source, cluster: Option<Cluster>) -> Server {
-    let (agents, agent, connections) = (node.clone(), node.clone(), node.clone());
-    let server = Server::new()
-        .handle("agents", move |_: Request| {
-            let node = agents.clone();
-            off_thread(move || agents_json(&node).to_string())
+    let agent = node.clone();
+    let lists: [(&'static str, fn(&Node) -> Value); 5] = [
+        ("agents", agents_json),
+        ("connections", connections_json),
+        ("backlog", backlog_json),
+        ("topics", topics_json),
+        ("groups", groups_json),
+    ];
+    let list = |server: Server, (name, list): (&'static str, fn(&Node) -> Value)| {
+        let node = node.clone();
+        server.handle(name, move |_: Request| {
+            let node = node.clone();
+            off_thread(move || list(&node).to_string())
         })
-        .handle("connections", move |_: Request| {
-            let node = connections.clone();
-            off_thread(move || connections_json(&node).to_string())
-        })
-        .handle_sync("agent", move |request: Request| describe(&agent, &request));
+    };
+    let server = lists.into_iter().fold(Server::new(), list);
+    let server = server.handle_sync("agent", move |request: Request| describe(&agent, &request));
     let server = streams::methods(mailboxes::methods(server, node), node);
     let server = backup::method(server, node, source);
     match cluster {

@@ -573,6 +573,11 @@ pub(crate) const LAYERS: &[Layer] = &[
         must_not_know: NOTHING,
     },
     Layer {
+        name: "top",
+        may_use: &["client", "console", "model"],
+        must_not_know: &["axum", "hyper"],
+    },
+    Layer {
         name: "telpher",
         may_use: &[
             "access",
@@ -595,6 +600,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "serve",
             "slim",
             "store",
+            "top",
             "wire",
         ],
         must_not_know: NOTHING,

@@ -258,6 +258,16 @@ impl Topics {
         counts
     }
 
+    /// Returns the states of all groups, from memory and in no order.
+    pub fn group_states(&self) -> Vec<(Box<str>, GroupState)> {
+        let mut states = Vec::new();
+        for share in &self.state.groups {
+            let held = share.held.lock();
+            states.extend(held.groups.list().map(|it| (it.group.into(), it.state)));
+        }
+        states
+    }
+
     /// Lists all groups.
     pub fn groups(&self) -> Pending<Vec<GroupView>, GroupError> {
         let mut views = Vec::new();
