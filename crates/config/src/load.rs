@@ -8,8 +8,9 @@ use super::{Config, Mistake, Mistakes, Origin, Spec, file, find, specs};
 
 /// Variables with the prefix of options that are not options: the path of the file, and the
 /// address, name and credentials of client commands.
-pub const RESERVED_VARIABLES: [&str; 5] = [
+pub const RESERVED_VARIABLES: [&str; 6] = [
     "TELPHER_CONFIG",
+    "TELPHER_CONTEXT",
     "TELPHER_NAME",
     "TELPHER_TLS_AUTHORITIES",
     "TELPHER_TOKEN",

@@ -9,9 +9,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use console::{Environment, Exit, Failure};
 
 use crate::commands::{
-    agents, backup, bench, bench_role, bridge, cluster, completions, config, conversation, demo,
-    doctor, explain, idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send, serve,
-    stream, stream_admin, token, topic, version, write,
+    agents, backup, bench, bench_role, bridge, cluster, completions, config, context, conversation,
+    demo, doctor, explain, idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send,
+    serve, stream, stream_admin, token, top, topic, version, write,
 };
 
 const ABOUT: &str = "\
@@ -49,13 +49,18 @@ Configuration:
   telpher config init > telpher.toml     write a file with every option and its default
   telpher config show --origin           print the configuration and the origin of each value
   telpher token add builder              create a bearer token for an agent
+  telpher context add prod --url tls://telpher.example.com:7400
+                                         store the address of a node under a name
+
+Observe:
+  telpher top                            show what a node does now, in the terminal
 
 Reference:
   telpher explain                        list the error codes
   telpher help serve                     list the options of a node";
 
 /// The commands by purpose, in the order of the help.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Run a node",
         &[
@@ -81,8 +86,9 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Use quotas", &["quota"]),
     (
         "Observe and measure",
-        &["ping", "agents", "connections", "bench"],
+        &["top", "ping", "agents", "connections", "bench"],
     ),
+    ("Select a node", &["context"]),
     (
         "Get help",
         &["demo", "explain", "completions", "man", "version", "help"],
@@ -113,6 +119,8 @@ enum Command {
     #[command(subcommand)]
     Config(config::Command),
     #[command(subcommand)]
+    Context(context::Command),
+    #[command(subcommand)]
     Conversation(conversation::Command),
     #[command(subcommand)]
     Token(token::Command),
@@ -126,6 +134,7 @@ enum Command {
     Bridge(bridge::Command),
     #[command(subcommand)]
     Mailbox(mailbox::Command),
+    Top(top::Args),
     #[command(subcommand)]
     Topic(topic::Command),
     #[command(subcommand)]
@@ -227,6 +236,7 @@ impl Cli {
             Command::Serve(args) => serve::run(args, environment),
             Command::Cluster(command) => cluster::run(command, environment),
             Command::Config(command) => config::run(command, environment),
+            Command::Context(command) => context::run(command, environment),
             Command::Conversation(command) => conversation::run(command, environment),
             Command::Token(command) => token::run(command, environment),
             Command::Kafka(command) => kafka::run(command, environment),
@@ -236,6 +246,7 @@ impl Cli {
             Command::Listen(args) => listen::run(args, environment),
             Command::Bridge(command) => bridge::run(command, environment),
             Command::Mailbox(command) => mailbox::run(command, environment),
+            Command::Top(args) => top::run(args, environment),
             Command::Topic(command) => topic::run(command, environment),
             Command::Quota(command) => quota::run(command, environment),
             Command::Append(args) => stream::run_append(args, environment),
@@ -292,7 +303,7 @@ mod tests {
 
     #[test]
     fn help_of_commands_matches_snapshots() {
-        let commands: [&[&str]; 41] = [
+        let commands: [&[&str]; 44] = [
             &[],
             &["serve"],
             &["cluster"],
@@ -300,6 +311,8 @@ mod tests {
             &["cluster", "status"],
             &["config"],
             &["config", "show"],
+            &["context"],
+            &["context", "add"],
             &["conversation"],
             &["conversation", "append"],
             &["conversation", "tail"],
@@ -313,6 +326,7 @@ mod tests {
             &["bridge"],
             &["bridge", "slim"],
             &["mailbox"],
+            &["top"],
             &["topic"],
             &["topic", "produce"],
             &["topic", "consume"],

@@ -5,6 +5,7 @@
 
 mod cli;
 mod commands;
+mod contexts;
 mod settings;
 
 use std::ffi::OsString;

@@ -40,12 +40,13 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
         let message = format!("{}: {error}", args.dir.display());
         Failure::new(Exit::Usage, message).hint("name a directory, like /backups/monday")
     })?;
+    let endpoint = args.node.target.resolve(environment)?;
     let question = Backup {
         path,
-        token: args.node.target.token(environment).unwrap_or_default(),
+        token: endpoint.token.clone().unwrap_or_default(),
     };
     block_on(async {
-        let client = args.node.target.connect(environment).await?;
+        let client = endpoint.connect().await?;
         let asked = ask_within(&client, args.node.format, "backup", &question, LIMIT).await;
         let value = asked.map_err(|failure| match failure.exit {
             Exit::Usage => failure.hint(

@@ -153,7 +153,7 @@ fn conversation_errors_carry_a_hint() {
     run("append c-1 x --metadata {a")
         .expect(2)
         .shows_error("--metadata", "single quotes");
-    run("put c-1 --context {\"bugdet\":1}")
+    run("put c-1 --context-defaults {\"bugdet\":1}")
         .expect(2)
         .shows_error("`budget`", "");
     run("context c-1 --budget 1")

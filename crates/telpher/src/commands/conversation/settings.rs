@@ -18,7 +18,7 @@ Examples:
                                              remove `tier`, keep the rest
   telpher conversation put support-42 --ttl 86400
                                              erase it one day after its last message
-  telpher conversation put support-42 --context '{\"budget\":8000,\"drop_first\":[\"tool_output\"]}'
+  telpher conversation put support-42 --context-defaults '{\"budget\":8000,\"drop_first\":[\"tool_output\"]}'
                                              the defaults of its context windows
   telpher conversation put support-42 --archived true
                                              make it read-only
@@ -73,7 +73,7 @@ pub(crate) struct PutArgs {
 
     /// Defaults of context windows, as a JSON object; see `telpher conversation context`
     #[arg(long, value_name = "JSON")]
-    context: Option<String>,
+    context_defaults: Option<String>,
 
     /// True makes the conversation read-only
     #[arg(long, value_name = "true|false")]
@@ -156,7 +156,7 @@ pub(super) fn run(args: &PutArgs, environment: &Environment) -> Result<(), Failu
         keep_bytes: args.keep_bytes,
         agent: args.agent.as_deref(),
         participants: &args.participant,
-        context: json("--context", &args.context)?,
+        context: json("--context-defaults", &args.context_defaults)?,
         archived: args.archived,
     };
     let method = if args.merge { "PATCH" } else { "PUT" };
