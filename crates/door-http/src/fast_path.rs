@@ -49,6 +49,7 @@ impl FastPath for TakePath {
 
     fn observe(&self, status: StatusCode, took: Duration) {
         self.latencies.observe_take(TAKE_PATH, status, took);
+        self.node.history().observe_http(took);
     }
 
     fn not_durable(&self, error: NotDurable, reply: &mut Reply) {

@@ -11,6 +11,7 @@
 //! | `/v1/agents/{name}/…` | see `docs/messaging.md` | any; the name for mailboxes |
 //! | `/v1/streams/…` | see `docs/streams.md` | any; the name for deletions |
 //! | `/v1/connections` | the open connections | any |
+//! | `/v1/history` | the last hour in numbers | any |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
 //! | `/v1/topics/…` | see `docs/topics.md` | any |
 //! | `/v1/kafka/users/…` | see `docs/kafka.md` | admin |
@@ -29,6 +30,7 @@ mod authentication;
 mod fast_path;
 mod front;
 pub mod head;
+mod history;
 mod listener;
 mod local;
 mod member_pages;

@@ -18,7 +18,7 @@ use crate::authentication::{
 use crate::fast_path::TakePath;
 use crate::metrics::{self, EncodeMetrics, Latencies, MetricsPage};
 use crate::tickets::{self, Tickets};
-use crate::{about, openapi};
+use crate::{about, history, openapi};
 
 /// Returns the routes of the HTTP API of `node`. The page of metrics contains those of the other
 /// listeners, which `metrics` encodes.
@@ -56,6 +56,7 @@ pub fn routes(
         .layer(halted);
     let guarded = about::guarded(page)
         .merge(data)
+        .merge(history::routes())
         .merge(http_agents::routes())
         .merge(http_quotas::routes().layer(quotas))
         .merge(http_topics::user_routes())
@@ -75,6 +76,10 @@ pub fn routes(
                 tracer: node.tracer().cloned(),
             },
             metrics::measure,
+        ))
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            history::measure,
         ))
         .with_state(shared);
     let fast_path = Arc::new(TakePath {

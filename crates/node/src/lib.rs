@@ -7,10 +7,12 @@
 //! This crate does not know frames, HTTP, JSON or sockets.
 
 mod event_feed;
+mod history;
 mod node;
 mod parts;
 mod user_sessions;
 
 pub use event_feed::EventEncoder;
+pub use history::{History, ProcessReading, Sample, Series};
 pub use node::{Node, SocketsSource, SocketsView};
 pub use parts::{OpenError, Parts, QuotaParts, StorageParts, StoreOptions};

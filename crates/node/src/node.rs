@@ -14,12 +14,15 @@ use topic_service::Topics;
 use views::Views;
 use webhooks::Webhooks;
 
+use crate::history::History;
+
 struct Inner {
     platform: Arc<Platform>,
     messaging: Arc<Messaging>,
     /// The source of socket counts, if there is one.
     sockets: Option<SocketsSource>,
     quotas: Arc<QuotaService>,
+    history: History,
     /// The storage and the services that need it; `None` for a node without a journal.
     stored: Option<StoredServices>,
 }
@@ -162,6 +165,11 @@ impl Node {
     /// Returns the durations of requests over the native protocol.
     pub fn durations(&self) -> &VerbDurations {
         &self.inner.platform.durations
+    }
+
+    /// Returns the last hour of the node in numbers.
+    pub fn history(&self) -> &History {
+        &self.inner.history
     }
 
     /// Runs work on a thread that may wait for the disk.

@@ -16,6 +16,7 @@ mod embedded;
 mod failures;
 mod gate;
 mod high_descriptors;
+mod history;
 mod journal;
 mod kafka;
 mod limiter;

@@ -25,7 +25,7 @@ use super::system::SystemAgent;
 use super::telemetry::Telemetry;
 use super::workers::{Native, Slim, Workers};
 use super::{
-    archive, backup, clock, kafka, notify, parts, shared_quotas, slim, streams, views, watch,
+    archive, backup, clock, history, kafka, notify, parts, shared_quotas, slim, streams, views, watch,
 };
 use crate::failures::tls_failure;
 
@@ -158,6 +158,7 @@ impl Running {
         tasks.spawn(streams::tend(node.clone(), config.stream.clone()));
         tasks.spawn(shared_quotas::tend(node.clone()));
         tasks.spawn(clock::follow(node.clone()));
+        tasks.spawn(history::record(node.clone()));
         tasks.spawn(views::tend(node.clone(), config.views.interval));
         if let Some(archive) = archive {
             tasks.spawn(archive.run(node.clone()));

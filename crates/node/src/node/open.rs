@@ -14,6 +14,7 @@ use webhooks::Webhooks;
 
 use super::{Inner, Node, StoredServices};
 use crate::event_feed::ConversationEvents;
+use crate::history::History;
 use crate::parts::{OpenError, Parts, StorageParts};
 use crate::user_sessions::ConnectedUsers;
 
@@ -89,6 +90,7 @@ impl Node {
             messaging,
             sockets,
             quotas: quota_service,
+            history: History::default(),
             stored: stored.transpose()?,
         };
         let node = Self {
