@@ -5,9 +5,11 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Json, Response};
 use http_api::Problem;
 use http_api::ProblemDocument;
-use http_api::{Shared, listed, off_thread};
-use model::ErrorCode;
+use http_api::{Client, Shared, listed, off_thread};
+use model::{ErrorCode, Executed, Retry};
+use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -29,6 +31,8 @@ pub(super) fn guarded(page: MetricsPage) -> OpenApiRouter<Shared> {
         .with_state(page)
         .routes(routes!(agents))
         .routes(routes!(connections))
+        .routes(routes!(whoami))
+        .routes(routes!(errors))
 }
 
 /// Check that the process runs.
@@ -83,4 +87,81 @@ async fn agents(State(shared): State<Shared>) -> Result<Response, Problem> {
     responses((status = 200, description = "Connections, oldest first", body = Object)))]
 async fn connections(State(shared): State<Shared>) -> Result<Response, Problem> {
     listed(move || Ok(connections_json(&shared.node))).await
+}
+
+/// The client of a request.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WhoAmI)]
+struct WhoDocument {
+    /// The name that is charged and halted.
+    #[schema(example = "default/default/anonymous")]
+    name: String,
+    /// Name of the token; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    /// `admin` or `agent`.
+    #[schema(example = "admin")]
+    role: &'static str,
+}
+
+/// Get the name and the role of the client's token.
+#[utoipa::path(get, path = "/v1/whoami", tag = "node",
+    responses((status = 200, description = "The client", body = WhoDocument)))]
+async fn whoami(client: Client) -> Json<WhoDocument> {
+    let pass = client.pass();
+    Json(WhoDocument {
+        name: client.principal().subject().to_owned(),
+        token: pass.token().map(|token| token.name.clone()),
+        role: pass.role().as_str(),
+    })
+}
+
+/// An error code.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ErrorCode)]
+struct CodeDocument {
+    #[schema(example = "unconfirmed")]
+    code: &'static str,
+    /// The number on the native protocol.
+    number: u16,
+    cause: &'static str,
+    /// The sides that answer with it.
+    raised_by: &'static str,
+    /// Whether the operation was executed: `no`, `yes` or `unknown`.
+    executed: &'static str,
+    /// Whether to retry: `never`, `safe` or `may_duplicate`.
+    retry: &'static str,
+}
+
+/// The error codes.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ErrorCodes)]
+struct CodesDocument {
+    /// In the order of their numbers.
+    errors: Vec<CodeDocument>,
+}
+
+/// List the error codes: cause, whether the operation was executed, whether to retry.
+#[utoipa::path(get, path = "/v1/errors", tag = "node",
+    responses((status = 200, description = "Every code", body = CodesDocument)))]
+async fn errors() -> Json<CodesDocument> {
+    let errors = ErrorCode::ALL.map(|code| CodeDocument {
+        code: code.as_str(),
+        number: code.as_u16(),
+        cause: code.cause(),
+        raised_by: code.raised_by(),
+        executed: match code.executed() {
+            Executed::No => "no",
+            Executed::Yes => "yes",
+            Executed::Unknown => "unknown",
+        },
+        retry: match code.retry() {
+            Retry::Never => "never",
+            Retry::Safe => "safe",
+            Retry::MayDuplicate => "may_duplicate",
+        },
+    });
+    Json(CodesDocument {
+        errors: errors.into(),
+    })
 }

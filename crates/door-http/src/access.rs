@@ -8,7 +8,8 @@
 //!   (DNS rebinding) cannot do that. While tokens are required every name is accepted, as such a page
 //!   has no token.
 //! - **Origin.** A request that a browser made for a page of another origin is refused unless the origin
-//!   is one of `http.origins`. Pages of those origins get CORS answers.
+//!   is one of `http.origins`. Pages of those origins get CORS answers. A link to the console may be
+//!   anywhere: opening it in a tab of its own is permitted.
 //!
 //! Clients that are no browsers send neither `Origin` nor `Sec-Fetch-Site`.
 
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::Response;
 use http_api::Problem;
 use model::ErrorCode;
@@ -30,6 +31,8 @@ use parking_lot::Mutex;
 pub use lists::{HostNames, Origins};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: &str = "sec-fetch-mode";
+const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 
 /// Most refused hosts and origins that are logged, each once.
 const LOGGED_MAX: usize = 32;
@@ -78,6 +81,9 @@ impl Access {
             && is_open()
         {
             return Err(self.foreign_host(unknown));
+        }
+        if is_visit(head) {
+            return Ok(Admission { origin: None });
         }
         let origin = self.judge_origin(&head.headers, host)?;
         Ok(Admission { origin })
@@ -192,6 +198,19 @@ impl Admission {
             cors::allow(origin, response.headers_mut());
         }
     }
+}
+
+/// Returns whether the request opens the console in a tab or window of its own, for which a link may
+/// be anywhere. The console has no data, and other pages can neither read nor frame it.
+fn is_visit(head: &Parts) -> bool {
+    let has = |name: &str, value: &str| head.headers.get(name).is_some_and(|it| it == value);
+    let path = head.uri.path();
+    let is_console = path.strip_prefix(http_ui::ROOT).is_some_and(|rest| matches!(rest, "" | "/"));
+    is_console
+        && head.method == Method::GET
+        && !head.headers.contains_key(header::ORIGIN)
+        && has(SEC_FETCH_MODE, "navigate")
+        && has(SEC_FETCH_DEST, "document")
 }
 
 /// Returns the `Host` field, which only HTTP/1.0 may omit.

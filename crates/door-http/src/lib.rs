@@ -6,14 +6,16 @@
 //! | `/readyz` | 200 if the node accepts work, else 503 with the reason | – |
 //! | `/version` | software and protocol versions | – |
 //! | `/openapi.json` | a machine-readable description of this API | – |
+//! | `/ui/` | the console, a web page | – |
 //! | `/metrics` | metrics as Prometheus or OpenMetrics text | any |
 //! | `/v1/agents` | the subscribers of each name | any |
 //! | `/v1/agents/{name}/…` | see `docs/messaging.md` | any; the name for mailboxes |
 //! | `/v1/streams/…` | see `docs/streams.md` | any; the name for deletions |
 //! | `/v1/connections` | the open connections | any |
 //! | `/v1/history` | the last hour in numbers | any |
+//! | `/v1/whoami`, `/v1/errors` | the client's token; the error codes | any |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
-//! | `/v1/topics/…` | see `docs/topics.md` | any |
+//! | `/v1/topics/…`, `/v1/groups/…` | see `docs/topics.md` | any |
 //! | `/v1/kafka/users/…` | see `docs/kafka.md` | admin |
 //! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
 //! | `/v1/tickets` | short-lived replacements of a token in a URL, see `docs/reference/http.md` | any |

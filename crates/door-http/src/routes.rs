@@ -67,6 +67,7 @@ pub fn routes(
         .merge(guarded)
         .split_for_parts();
     let router = openapi::serve(routes, document)
+        .merge(http_ui::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::map_response(http_api::completed))

@@ -7,6 +7,7 @@
 //! | `POST /v1/topics/{topic}/records` | append records |
 //! | `GET /v1/topics/{topic}/partitions/{partition}/records` | a page of records |
 //! | `GET /v1/topics/{topic}/partitions/{partition}/follow` | existing and new records, as events |
+//! | `GET /v1/groups`, `GET /v1/groups/{group}` | consumer groups, their members and lag |
 //!
 //! Keys, values and headers of records are bytes; the module `bytes` defines how JSON represents them.
 //! Readers see committed records only (Kafka's `read_committed`).
@@ -15,6 +16,7 @@ mod admin;
 mod append;
 mod bytes;
 mod follow;
+mod groups;
 mod place;
 mod read;
 mod users;
@@ -33,4 +35,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(append::append))
         .routes(routes!(read::read))
         .routes(routes!(follow::follow))
+        .routes(routes!(groups::list))
+        .routes(routes!(groups::get))
 }

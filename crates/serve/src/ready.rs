@@ -74,6 +74,7 @@ impl Urls {
             "native": self.native,
             "socket": self.socket,
             "http": self.http,
+            "console": self.console(),
             "kafka": self.kafka,
             "slim": self.slim,
             "slim_socket": self.slim_socket,
@@ -82,12 +83,18 @@ impl Urls {
         })
     }
 
+    /// Returns the address of the console, which the HTTP listener serves.
+    fn console(&self) -> Option<String> {
+        Some(format!("{}/ui/", self.http.as_ref()?))
+    }
+
     fn human(&self, data: &str) -> String {
         let mut text = format!("telpher {} is ready\n", env!("CARGO_PKG_VERSION"));
         let lines = [
             ("native", &self.native),
             ("socket", &self.socket),
             ("http", &self.http),
+            ("console", &self.console()),
             ("kafka", &self.kafka),
             ("slim", &self.slim),
             ("slim", &self.slim_socket),

@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use crate::step::expect_none;
 use crate::step::{self, cargo};
-use crate::{crash, deps, language, mutants, python, setup};
+use crate::{crash, deps, language, mutants, python, setup, ui};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -46,6 +46,7 @@ pub(crate) fn check(args: &[String]) -> Result<()> {
     crash::short()?;
     mutants::run(&[])?;
     python::short()?;
+    ui::short()?;
     let tests = &mut cargo(&["test", "--workspace"]);
     let threads = thread::available_parallelism()?.get() * TESTS_PER_CPU;
     tests.env("RUST_TEST_THREADS", threads.to_string());

@@ -406,6 +406,11 @@ pub(crate) const LAYERS: &[Layer] = &[
         must_not_know: RESOURCE,
     },
     Layer {
+        name: "http-ui",
+        may_use: &["http-api", "model"],
+        must_not_know: RESOURCE,
+    },
+    Layer {
         name: "door-http",
         may_use: &[
             "access",
@@ -417,6 +422,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "http-quotas",
             "http-streams",
             "http-topics",
+            "http-ui",
             "json",
             "message-json",
             "messaging",

@@ -30,6 +30,7 @@ mod sim;
 mod size;
 mod step;
 mod tree;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -71,6 +72,11 @@ const TASKS: [Task; 23] = [
         name: "language",
         about: "check prose and names for vague wording",
         run: language::run,
+    },
+    Task {
+        name: "ui",
+        about: "build the console; --check: is the committed one that of ui/; --browser: test it in Chromium",
+        run: ui::run,
     },
     Task {
         name: "demo",

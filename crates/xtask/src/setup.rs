@@ -42,7 +42,7 @@ const NEEDS: [RequiredProgram; 10] = [
     RequiredProgram {
         program: "npm",
         package: "npm",
-        reason: "tests of conversations run the AI SDK, and a Node for it, from npm",
+        reason: "the console is built and conversations are tested with packages from npm",
     },
     RequiredProgram {
         program: "pg_lsclusters",

@@ -145,3 +145,27 @@ fn refusals_name_the_whole_option() {
         "{host}"
     );
 }
+
+#[test]
+fn foreign_page_may_open_console_in_tab_only() {
+    let visit = |path: &str, mode: &str, destination: &str| {
+        let request = Request::get(path)
+            .header("host", "telpher")
+            .header("sec-fetch-site", "cross-site")
+            .header("sec-fetch-mode", mode)
+            .header("sec-fetch-dest", destination);
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        access().judge(&head, || true).is_ok()
+    };
+    assert!(visit("/ui", "navigate", "document"));
+    assert!(visit("/ui/", "navigate", "document"));
+    for (path, mode, destination) in [
+        ("/ui/", "navigate", "iframe"),
+        ("/ui/", "no-cors", "script"),
+        ("/ui/app.js", "navigate", "document"),
+        ("/uix", "navigate", "document"),
+        ("/v1/agents", "navigate", "document"),
+    ] {
+        assert!(!visit(path, mode, destination), "{path} {mode} {destination}");
+    }
+}

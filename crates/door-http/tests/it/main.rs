@@ -11,6 +11,7 @@ mod budget;
 mod client;
 mod cold_conversations;
 mod compat;
+mod console;
 mod context;
 mod contract;
 mod faults;

@@ -463,6 +463,16 @@ fn foreign_page_in_chromium_can_neither_read_nor_write() {
 }
 
 #[test]
+fn console_runs_in_chromium_under_its_policy() {
+    let place = Place::new();
+    let node = place.serve("");
+    let page = Chromium::dump(&place, &format!("{}/ui/#/agents", node.url("http")));
+    for text in ["Skip to the content", "aria-current=\"page\"", "<h1", "Filter by name"] {
+        assert!(page.contains(text), "no `{text}`: {page}");
+    }
+}
+
+#[test]
 fn a_page_with_a_rebound_dns_name_is_refused_in_chromium() {
     let place = Place::new();
     let node = place.serve("");

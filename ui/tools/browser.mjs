@@ -1,0 +1,339 @@
+// Tests the console in Chromium against a node: `node tools/browser.mjs PROGRAM [--pictures] [NAME...]`.
+//
+// Every page is opened in both themes and at two widths. It must show its content, pass axe, fit into
+// the window, and neither log an error nor send a request elsewhere. `--pictures` writes pictures for
+// the documentation into docs/images.
+
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import puppeteer from "puppeteer-core";
+import { Api, HOSTILE, World, ended, fill, streamAnswer, until } from "./world.mjs";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const [program, ...rest] = process.argv.slice(2);
+const withPictures = rest.includes("--pictures");
+const wanted = rest.filter((word) => !word.startsWith("--"));
+if (!program) throw new Error("the path of telpher is missing");
+
+const AXE = readFileSync(join(root, "node_modules/axe-core/axe.min.js"), "utf8");
+const PICTURES = join(root, "../docs/images");
+const SIZES = { desktop: { width: 1280, height: 860 }, phone: { width: 390, height: 844, isMobile: true, hasTouch: true, deviceScaleFactor: 2 } };
+
+// The address of each page, and a text that it shows when it is complete.
+const PAGES = [
+  ["now", "#/now", "Disk sync"],
+  ["agents", "#/agents", "planner"],
+  ["agent", "#/agents/acme/travel/planner?method=search", "Find connections"],
+  ["agents-unknown", "#/agents/no/such/agent", "No instance is connected"],
+  ["conversations", "#/conversations", "trip-ulm-berlin"],
+  ["inbox", "#/conversations/default/default?view=inbox&who=alice", "trip-ulm-berlin"],
+  ["conversation", "#/conversations/default/default/trip-ulm-berlin?budget=120", "Booked: X7F3"],
+  ["conversation-at", "#/conversations/default/default/trip-ulm-berlin?at=3", "Messages around 3"],
+  ["hostile", "#/conversations/default/default/hostile", "<script>"],
+  ["topics", "#/topics", "telemetry"],
+  ["topic", "#/topics/topic/orders", "customer-"],
+  ["topic-offset", "#/topics/topic/orders?partition=1&from=10", "customer-"],
+  ["topic-partitions", "#/topics/topic/orders?tab=partitions", "Committed end"],
+  ["topic-settings", "#/topics/topic/orders?tab=settings", "retention.ms"],
+  ["groups", "#/topics/groups", "billing"],
+  ["group", "#/topics/groups/billing", "Committed"],
+  ["quotas", "#/quotas?subject=acme/support/triage", "agent-requests"],
+  ["quotas-usage", "#/quotas/usage", "acme/support/triage"],
+  ["quotas-halts", "#/quotas/halts", "it loops"],
+  ["quotas-audit", "#/quotas/audit", "first limits"],
+  ["mailboxes", "#/mailboxes", "acme/jobs/resize"],
+  ["mailbox", "#/mailboxes/acme/jobs/resize", "photo-5.jpg"],
+  ["mailbox-dead", "#/mailboxes/acme/jobs/resize?show=dead", "photo-0.jpg"],
+  ["node", "#/node", "Write amplification"],
+  ["connections", "#/node/connections", "native"],
+  ["errors", "#/node/errors?code=unconfirmed", "unconfirmed"],
+  ["metrics", "#/node/metrics?filter=journal", "telpher_journal_records_total"],
+  ["missing", "#/nothing", "There is no such page"],
+];
+
+const shows = (page, text) =>
+  until(`the page shows "${text}"`, () => page.evaluate((wanted) => document.body.innerText.includes(wanted), text), 30_000).catch(async (error) => {
+    const seen = await page.evaluate(() => document.body.innerText.slice(0, 1_500));
+    throw new Error(`${error.message}; it shows:\n${seen}`);
+  });
+
+// Opens a page that fails the test if it logs an error or asks another host.
+async function open(browser, base, { size = "desktop", theme = "light", hash = "#/now" } = {}) {
+  const context = await browser.createBrowserContext();
+  const page = await context.newPage();
+  const problems = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" && !page.quiet) problems.push(`${message.text()} (${message.location()?.url ?? ""})`);
+  });
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(base) && !url.startsWith("data:")) problems.push(`a request to ${url}`);
+  });
+  await page.setViewport(SIZES[size]);
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }, { name: "prefers-reduced-motion", value: "reduce" }]);
+  await page.goto(`${base}/ui/${hash}`);
+  page.problems = problems;
+  page.end = () => context.close();
+  return page;
+}
+
+async function checkAccessibility(page, name) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const text = violations.map((one) => `${one.id}: ${one.help}\n    ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any.map((any) => any.message).join("; ")}`).join("\n    ")}`);
+  assert.deepEqual(text, [], `axe on ${name}`);
+}
+
+async function checkFits(page, name) {
+  const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  assert.ok(content <= window, `${name} is ${content} wide in a window of ${window}`);
+}
+
+const tests = {
+  async pages({ browser, node }) {
+    const failures = [];
+    for (const theme of ["light", "dark"]) {
+      for (const size of Object.keys(SIZES)) {
+        const page = await open(browser, node.http, { size, theme });
+        for (const [name, hash, text] of PAGES) {
+          const place = `${name}, ${theme}, ${size}`;
+          // The page that does not exist asks the node for what is not there.
+          page.quiet = name === "agents-unknown" || name === "agent";
+          await page.evaluate((next) => (location.hash = next), hash);
+          await shows(page, text);
+          mkdirSync(join(root, "../target/ui"), { recursive: true });
+          await page.screenshot({ path: join(root, `../target/ui/${name}-${theme}-${size}.png`), fullPage: size === "phone" });
+          for (const check of [checkAccessibility, checkFits]) await check(page, place).catch((error) => failures.push(error.message));
+          if (page.problems.length > 0) failures.push(`${place}: ${page.problems.splice(0).join("; ")}`);
+        }
+        await page.end();
+      }
+    }
+    assert.deepEqual(failures, []);
+  },
+
+  async hostile({ browser, node }) {
+    const page = await open(browser, node.http, { hash: "#/conversations/default/default/hostile" });
+    await shows(page, HOSTILE);
+    for (const hash of ["#/topics/topic/orders?partition=0", "#/topics/topic/orders?partition=1", "#/topics/topic/orders?partition=2", "#/mailboxes/acme/jobs/resize", `#/agents?filter=${encodeURIComponent(HOSTILE)}`, `#/${encodeURIComponent(HOSTILE)}`]) {
+      await page.evaluate((next) => (location.hash = next), hash);
+      await page.waitForNetworkIdle({ idleTime: 200 });
+      await page.evaluate(() => document.querySelectorAll("main details").forEach((one) => (one.open = true)));
+    }
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    assert.equal(await page.evaluate(() => document.querySelectorAll("main img, main script").length), 0);
+    assert.deepEqual(page.problems, []);
+    await page.end();
+  },
+
+  async live({ browser, node, api }) {
+    const page = await open(browser, node.http, { hash: "#/conversations/default/default/support-1" });
+    await shows(page, "It left the depot");
+    await api.append("support-1", [{ role: "user", from: "alice", content: "And when will it arrive?" }]);
+    await shows(page, "And when will it arrive?");
+    const answer = streamAnswer(api, "support-1", "a-live");
+    answer.say("It will arrive ");
+    await shows(page, "It will arrive");
+    await shows(page, "streaming");
+    answer.say("tomorrow.");
+    await shows(page, "It will arrive tomorrow.");
+    assert.equal(await answer.end(), 201);
+    await until("the answer is a message", () => page.evaluate(() => !document.querySelector(".is-draft") && document.body.innerText.includes("It will arrive tomorrow.")));
+    await page.evaluate(() => (location.hash = "#/topics/topic/telemetry?partition=0&live=1"));
+    await shows(page, "No record has arrived yet");
+    await until("a live record is shown", async () => {
+      await api.ask("POST", "/v1/topics/telemetry/records", [{ value: { live: "yes-it-is" } }]);
+      return page.evaluate(() => document.body.innerText.includes("yes-it-is"));
+    });
+    assert.deepEqual(page.problems, []);
+    await page.end();
+  },
+
+  async changes({ browser, node, api }) {
+    const page = await open(browser, node.http, { hash: "#/mailboxes/acme/jobs/resize?show=dead" });
+    await shows(page, "photo-0.jpg");
+    const press = (label) =>
+      until(`there is a button "${label}"`, () =>
+        page.evaluate((text) => {
+          const buttons = [...document.querySelectorAll("dialog[open] button")].concat(document.querySelector("dialog[open]") ? [] : [...document.querySelectorAll("button")]);
+          const found = buttons.find((one) => one.textContent.trim() === text && !one.disabled);
+          found?.click();
+          return Boolean(found);
+        }, label),
+      );
+    await press("Retry");
+    await shows(page, "telpher mailbox retry acme/jobs/resize 0");
+    const dead = async () => {
+      const { mailboxes } = await api.ask("POST", "/v1/telpher/system/agents/node/request/mailboxes", { prefix: "acme/jobs/", after: "", limit: 10 });
+      return mailboxes[0].dead;
+    };
+    assert.equal(await dead(), 2, "the first click changes nothing");
+    await checkAccessibility(page, "a dialog");
+    await page.keyboard.press("Escape");
+    assert.equal(await page.evaluate(() => document.querySelector("dialog")), null);
+    await press("Retry");
+    await press("Confirm: Retry");
+    await until("one dead letter is left", async () => (await dead()) === 1);
+    await page.evaluate(() => (location.hash = "#/quotas/halts"));
+    await shows(page, "it loops");
+    await press("Resume");
+    await shows(page, "telpher quota resume acme/lab");
+    await press("Confirm: Resume");
+    await shows(page, "Nothing is halted");
+    assert.deepEqual((await api.ask("GET", "/v1/halts")).halts, {});
+    await api.ask("POST", "/v1/halt", { prefix: "acme/lab", reason: "it loops" });
+    await page.evaluate(() => (location.hash = "#/agents/acme/travel/planner?method=search"));
+    await shows(page, "Find connections");
+    await until("the form has an example", () => page.evaluate(() => document.querySelector("textarea")?.value.includes('"from": "Ulm"')));
+    await press("Send");
+    await until("the answer is shown", () => page.evaluate(() => document.querySelector(".outcome pre")?.textContent.includes('"to": "Berlin"')));
+    await page.end();
+  },
+
+  async keyboard({ browser, node }) {
+    const page = await open(browser, node.http, { hash: "#/topics" });
+    await shows(page, "telemetry");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.tagName), "H1");
+    await page.evaluate(() => [...document.querySelectorAll(".pages a")].find((one) => one.textContent.includes("Quotas")).focus());
+    await page.keyboard.press("Enter");
+    await shows(page, "What is left for a subject");
+    assert.equal(await page.evaluate(() => location.hash), "#/quotas");
+    await page.goBack();
+    await shows(page, "telemetry");
+    await page.click("button.icon");
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+    await page.reload();
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark", "the choice is kept");
+    assert.deepEqual(page.problems, []);
+    await page.end();
+  },
+
+  async token({ browser, world }) {
+    const node = await world.serve("guarded");
+    const secret = (await world.run(["token", "add", "viewer", "--data", join(world.directory, "guarded")])).trim().split("\n").at(-1).trim();
+    await until("the node requires a token", async () => (await fetch(`${node.http}/v1/agents`)).status === 401);
+    const page = await open(browser, node.http, { hash: "#/quotas/audit" });
+    // The browser logs every answer with an error.
+    page.quiet = true;
+    const enter = async (text) => {
+      await until("a token is asked for", () => page.evaluate(() => Boolean(document.querySelector("#token"))));
+      await page.type("#token", text);
+      await page.keyboard.press("Enter");
+    };
+    await shows(page, "This node requires a token");
+    await checkAccessibility(page, "the token's dialog");
+    await enter("wrong");
+    await shows(page, "does not accept this token");
+    await enter(secret);
+    await shows(page, "The audit is for administrators");
+    const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href]));
+    assert.ok(!stored.includes(secret), "the token is in memory only");
+    await page.reload();
+    await shows(page, "This node requires a token");
+    await page.end();
+  },
+
+  async reconnect({ browser, world }) {
+    let node = await world.serve("restarted");
+    await new Api(node).append("before", [{ role: "user", content: "before the restart" }]);
+    const page = await open(browser, node.http, { hash: "#/conversations/default/default/before" });
+    page.quiet = true;
+    await shows(page, "before the restart");
+    node.child.kill("SIGKILL");
+    await ended(node.child);
+    await shows(page, "The node does not answer.");
+    await shows(page, "before the restart");
+    node = await world.serve("restarted");
+    await until("the banner is gone", () => page.evaluate(() => !document.querySelector(".banner")));
+    await new Api(node).append("before", [{ role: "user", content: "after the restart" }]);
+    await shows(page, "after the restart");
+    await page.end();
+  },
+
+  async many({ browser, node }) {
+    const page = await open(browser, node.http, { hash: "#/mailboxes?prefix=big/" });
+    await shows(page, "worker-00000");
+    const rows = () => page.evaluate(() => document.querySelectorAll("tbody tr").length);
+    assert.equal(await rows(), 100, "the first hundred rows");
+    await page.evaluate(() => (location.hash = "#/agents?filter=big/fleet"));
+    await shows(page, "worker-00000");
+    assert.equal(await rows(), 100);
+    await page.evaluate(() => [...document.querySelectorAll("button")].find((one) => one.textContent === "Show more").click());
+    await until("more rows are shown", async () => (await rows()) === 600);
+    assert.deepEqual(page.problems, []);
+    await page.end();
+  },
+};
+
+const PICTURES_OF = [
+  ["console-now", "#/now", "Disk sync", "light"],
+  ["console-conversation", "#/conversations/default/default/trip-ulm-berlin?budget=120", "Booked: X7F3", "light"],
+  ["console-agent", "#/agents/acme/travel/planner?method=search", "Find connections", "dark"],
+  ["console-topic", "#/topics/topic/orders", "customer-", "light"],
+];
+
+async function takePictures({ browser, node, api }) {
+  mkdirSync(PICTURES, { recursive: true });
+  const busy = { is: true };
+  const load = (async () => {
+    for (let index = 0; busy.is; index += 1) {
+      const wave = 6 + Math.round(5 * Math.sin(index / 9));
+      await Promise.all([
+        ...Array.from({ length: wave }, () => api.ask("POST", "/v1/acme/travel/agents/planner/request", "{}", { "content-type": "application/json" })),
+        ...Array.from({ length: Math.ceil(wave / 2) }, () => api.ask("POST", "/v1/acme/support/agents/writer/send", "x", { "content-type": "text/plain" })),
+        api.append("load", [{ role: "user", content: "x" }]),
+        api.ask("POST", "/v1/take", { subject: `acme/support/${index % 4 === 0 ? "triage" : `bot-${index % 40}`}`, cost: { requests: 1 } }),
+      ]);
+      await new Promise((resolve) => setTimeout(resolve, 60));
+    }
+  })();
+  await until("the charts have points", async () => (await api.ask("GET", "/v1/history")).time_unix_ms.length >= 18, 180_000);
+  for (const [name, hash, text, theme] of PICTURES_OF) {
+    const page = await open(browser, node.http, { theme, hash });
+    await shows(page, text);
+    await page.waitForNetworkIdle({ idleTime: 300, concurrency: 2, timeout: 3_000 }).catch(() => undefined);
+    await page.screenshot({ path: join(PICTURES, `${name}.png`) });
+    await page.end();
+  }
+  busy.is = false;
+  await load;
+}
+
+// The path of the browser, which the library does not look for.
+function chromium() {
+  const found = (process.env.PATH ?? "").split(":").map((folder) => join(folder, "chromium")).find((path) => existsSync(path));
+  if (!found) throw new Error("chromium is missing\nhint: cargo xtask setup");
+  return found;
+}
+
+const world = new World(program);
+let browser;
+let failed = 0;
+try {
+  const node = await world.serve("main");
+  const api = await fill(world, node, { mailboxes: 2_000 });
+  browser = await puppeteer.launch({ executablePath: chromium(), args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"] });
+  const given = { browser, node, api, world };
+  if (withPictures) await takePictures(given);
+  for (const [name, test] of Object.entries(tests)) {
+    if (wanted.length > 0 ? !wanted.includes(name) : withPictures) continue;
+    const start = Date.now();
+    try {
+      await test(given);
+      console.log(`ok ${name} (${((Date.now() - start) / 1_000).toFixed(1)} s)`);
+    } catch (error) {
+      failed += 1;
+      console.log(`FAILED ${name}: ${error.stack}`);
+    }
+  }
+} finally {
+  await browser?.close();
+  await world.close();
+}
+process.exit(failed === 0 ? 0 : 1);
