@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { clock } from "./format";
+import { bytes, clock } from "./format";
 import { theme } from "./theme";
 import { useStore } from "./store";
 
@@ -25,6 +25,9 @@ interface Props {
 
 const HEIGHT = 132;
 
+// Steps between the ticks of sizes.
+const BINARY = Array.from({ length: 40 }, (_, power) => 2 ** power);
+
 export function Chart({ title, summary, times, lines, format }: Props) {
   const holder = useRef<HTMLDivElement>(null);
   const [hovered, setHovered] = useState<number | null>(null);
@@ -32,6 +35,7 @@ export function Chart({ title, summary, times, lines, format }: Props) {
   const formatting = useRef(format);
   formatting.current = format;
   const mode = useStore(theme);
+  const isBytes = format === bytes;
   const shape = lines.map((line) => `${line.label}:${line.color}`).join("|");
   const data: uPlot.AlignedData = [times.map((time) => time / 1_000), ...lines.map((line) => [...line.values])];
   const newest = useRef(data);
@@ -54,7 +58,7 @@ export function Chart({ title, summary, times, lines, format }: Props) {
         scales: { y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(max ?? 0, 0.001) * 1.1] } },
         axes: [
           { ...axis, size: 24, values: (_, splits) => splits.map((at) => tick(at, (splits.at(-1) ?? 0) - (splits[0] ?? 0))) },
-          { ...axis, size: 56, space: 30, values: (_, splits) => splits.map((value) => formatting.current(value)) },
+          { ...axis, size: 56, space: 30, ...(isBytes ? { incrs: BINARY } : {}), values: (_, splits) => splits.map((value) => formatting.current(value)) },
         ],
         series: [
           {},

@@ -30,6 +30,7 @@ const PAGES = [
   ["conversations", "#/conversations", "trip-ulm-berlin"],
   ["inbox", "#/conversations/default/default?view=inbox&who=alice", "trip-ulm-berlin"],
   ["conversation", "#/conversations/default/default/trip-ulm-berlin?budget=120", "Booked: X7F3"],
+  ["conversation-tools", "#/conversations/default/default/trip-ulm-berlin", "Result of the tool call"],
   ["conversation-at", "#/conversations/default/default/trip-ulm-berlin?at=3", "Messages around 3"],
   ["hostile", "#/conversations/default/default/hostile", "<script>"],
   ["topics", "#/topics", "telemetry"],
@@ -317,7 +318,7 @@ let browser;
 let failed = 0;
 try {
   const node = await world.serve("main");
-  const api = await fill(world, node, { mailboxes: 2_000 });
+  const api = await fill(world, node, { mailboxes: withPictures ? 0 : 2_000 });
   browser = await puppeteer.launch({ executablePath: chromium(), args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"] });
   const given = { browser, node, api, world };
   if (withPictures) await takePictures(given);

@@ -6,19 +6,19 @@ pub(crate) const FILES: [File; 3] = [
     File {
         name: "",
         content_type: "text/html; charset=utf-8",
-        hash: "cb5d5cb641b4029c",
+        hash: "bd5500c6ebd42e31",
         gzip: include_bytes!("../dist/index.html.gz"),
     },
     File {
-        name: "app-9a8b334449f51698.js",
+        name: "app-58b2b15e9ce14504.js",
         content_type: "text/javascript; charset=utf-8",
-        hash: "9a8b334449f51698",
-        gzip: include_bytes!("../dist/app-9a8b334449f51698.js.gz"),
+        hash: "58b2b15e9ce14504",
+        gzip: include_bytes!("../dist/app-58b2b15e9ce14504.js.gz"),
     },
     File {
-        name: "app-443b8a94b5714837.css",
+        name: "app-e1da05b30486a41d.css",
         content_type: "text/css; charset=utf-8",
-        hash: "443b8a94b5714837",
-        gzip: include_bytes!("../dist/app-443b8a94b5714837.css.gz"),
+        hash: "e1da05b30486a41d",
+        gzip: include_bytes!("../dist/app-e1da05b30486a41d.css.gz"),
     },
 ];

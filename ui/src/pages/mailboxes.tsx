@@ -146,7 +146,7 @@ function OneMailbox({ name }: { name: string }) {
                   {
                     title: "Actions",
                     cell: (row) => (
-                      <span class="row">
+                      <span class="row nowrap-row">
                         {isDead && <Action label="Retry" question={`Message ${row.offset} is delivered again.`} command={`telpher mailbox retry ${quoted(name)} ${row.offset}`} run={() => callNode("retry", { name, offset: row.offset })} onDone={reload} />}
                         <Action label="Remove" danger question={`Message ${row.offset} is acknowledged on behalf of the agent: it is not delivered again.`} command={`telpher mailbox ack ${quoted(name)} ${row.offset}`} run={() => callNode("acknowledge", { name, offset: row.offset })} onDone={reload} />
                       </span>
@@ -167,7 +167,7 @@ function Content({ message }: { message: Message }) {
   const text = message.body ?? `(base64) ${message.body_base64 ?? ""}`;
   return (
     <details class="inline">
-      <summary class="clip">{visible(text.slice(0, 120))}</summary>
+      <summary><span class="name clip">{visible(text.slice(0, 120))}</span></summary>
       <Body text={text} />
     </details>
   );

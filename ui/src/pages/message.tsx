@@ -40,7 +40,7 @@ function parsed(value: unknown): unknown {
 }
 
 // Returns the tool call or the result that a part is, in the formats of the AI SDK, OpenAI and
-// Anthropic.
+// Anthropic, and in the one that the node stores for OpenAI's `tool_call_id`.
 export function toolOf(part: Part): Tool | null {
   const type = string(part["type"]);
   const made = (id: unknown, name: unknown, change: Partial<Tool>): Tool => ({
@@ -69,7 +69,7 @@ export function toolOf(part: Part): Tool | null {
     });
   }
   if (type === "tool_use" || type === "server_tool_use" || type === "mcp_tool_use") return made(part["id"], part["name"], { isCall: true, input: part["input"] });
-  if (type.endsWith("tool_result")) return made(part["tool_use_id"], "", { isResult: true, output: part["content"], error: part["is_error"] === true ? "failed" : null });
+  if (type.endsWith("tool_result")) return made(part["tool_use_id"] ?? part["tool_call_id"], "", { isResult: true, output: parsed(part["content"]), error: part["is_error"] === true ? "failed" : null });
   if (type === "function_call" || type === "custom_tool_call") return made(part["call_id"], part["name"], { isCall: true, input: parsed(part["arguments"] ?? part["input"]) });
   if (type.endsWith("_call_output")) return made(part["call_id"], "", { isResult: true, output: parsed(part["output"]) });
   const calls = part["tool_calls"];

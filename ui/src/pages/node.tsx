@@ -114,7 +114,7 @@ function Storage({ metrics }: { metrics: readonly Series[] }) {
         <Stat label="No longer readable" value={bytes(dead)} hint={extents > 0 ? `${((dead / extents) * 100).toFixed(0)} % of the extents` : "of no extent"} />
         <Stat label="Syncs" value={count(value("telpher_journal_syncs"))} hint={`mean ${duration(meanSync(metrics))}`} />
         <Stat label="Running" value={uptime > 0 ? <Time ms={uptime * 1_000} /> : "–"} hint={version.value ? `version ${version.value.version}` : ""} />
-        <Stat label="You are" value={who.value ? visible(who.value.token ?? who.value.name) : "–"} hint={who.value ? `role ${who.value.role}` : ""} />
+        <Stat label="Your role" value={who.value?.role ?? "–"} hint={who.value ? visible(who.value.token ?? who.value.name) : ""} />
       </Stats>
       <Section title="Journal" wide>
         <Table
@@ -133,7 +133,7 @@ function Storage({ metrics }: { metrics: readonly Series[] }) {
           rowKey={(row) => row[0] ?? ""}
           empty={null}
           columns={[
-            { title: "Quantity", cell: (row) => row[0] },
+            { title: "Quantity", class: "nowrap", cell: (row) => row[0] },
             { title: "Value", class: "number", cell: (row) => row[1] },
             { title: "Note", class: "grow", cell: (row) => <span class="note">{row[2]}</span> },
           ]}
