@@ -220,7 +220,7 @@ fn usage_is_shown_by_day_subject_and_limit() {
         .clone();
     let lines: Vec<_> = told
         .lines()
-        .map(|it| it.split_whitespace().collect())
+        .map(|it| it.split_whitespace().collect::<Vec<_>>())
         .collect();
     let expected: [&[&str]; 3] = [
         &["LIMIT", "UNIT", "AMOUNT", "TAKES"],
