@@ -205,7 +205,9 @@ impl Admission {
 fn is_visit(head: &Parts) -> bool {
     let has = |name: &str, value: &str| head.headers.get(name).is_some_and(|it| it == value);
     let path = head.uri.path();
-    let is_console = path.strip_prefix(http_ui::ROOT).is_some_and(|rest| matches!(rest, "" | "/"));
+    let is_console = path
+        .strip_prefix(http_ui::ROOT)
+        .is_some_and(|rest| matches!(rest, "" | "/"));
     is_console
         && head.method == Method::GET
         && !head.headers.contains_key(header::ORIGIN)

@@ -91,7 +91,10 @@ pub(super) async fn measure(
     request: Request,
     next: Next,
 ) -> Response {
-    let is_waiting = request.uri().query().is_some_and(|it| it.contains("wait_ms="));
+    let is_waiting = request
+        .uri()
+        .query()
+        .is_some_and(|it| it.contains("wait_ms="));
     let start = Instant::now();
     let response = next.run(request).await;
     if !is_waiting {

@@ -191,7 +191,10 @@ pub(super) async fn get(
         protocol_type: described.protocol_type.into(),
         protocol: described.protocol.into(),
         members: described.members.into_iter().map(member).collect(),
-        partitions: lags.into_iter().filter_map(|lag| position(&topics, lag)).collect(),
+        partitions: lags
+            .into_iter()
+            .filter_map(|lag| position(&topics, lag))
+            .collect(),
     }))
 }
 

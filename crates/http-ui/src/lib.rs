@@ -51,8 +51,14 @@ fn common_fields() -> [(HeaderName, &'static str); 6] {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
     ]
 }
 
@@ -78,7 +84,9 @@ fn serve(name: &str, headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", file.hash);
     let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|known| {
         let known = known.to_str().unwrap_or_default();
-        known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag)
+        known
+            .split(',')
+            .any(|known| known.trim().trim_start_matches("W/") == tag)
     });
     let mut response = match is_known {
         true => StatusCode::NOT_MODIFIED.into_response(),
@@ -124,7 +132,10 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
         .flat_map(|value| value.split(','));
     codings.any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-        let is_refused = matches!(weight.replace(' ', "").as_str(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+        let is_refused = matches!(
+            weight.replace(' ', "").as_str(),
+            "q=0" | "q=0.0" | "q=0.00" | "q=0.000"
+        );
         matches!(name.trim(), "gzip" | "*") && !is_refused
     })
 }

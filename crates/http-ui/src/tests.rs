@@ -1,7 +1,9 @@
 use super::*;
 
 fn headers(fields: &[(HeaderName, &str)]) -> HeaderMap {
-    let fields = fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()));
+    let fields = fields
+        .iter()
+        .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()));
     fields.collect()
 }
 
@@ -25,12 +27,21 @@ fn page_has_strict_policy_and_is_validated() {
     let tag = fields[header::ETAG].to_str().unwrap().to_owned();
     let again = serve("", &headers(&[(header::IF_NONE_MATCH, &tag)]));
     assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
-    assert!(again.headers().contains_key(header::CONTENT_SECURITY_POLICY));
+    assert!(
+        again
+            .headers()
+            .contains_key(header::CONTENT_SECURITY_POLICY)
+    );
 }
 
 #[test]
 fn files_of_the_page_exist_and_are_immutable() {
-    let page = plain(bundle::FILES.iter().find(|file| file.name.is_empty()).unwrap());
+    let page = plain(
+        bundle::FILES
+            .iter()
+            .find(|file| file.name.is_empty())
+            .unwrap(),
+    );
     let mut names = Vec::new();
     for (attribute, end) in [("src=\"", '"'), ("href=\"", '"')] {
         for part in page.split(attribute).skip(1) {
@@ -50,7 +61,12 @@ fn files_of_the_page_exist_and_are_immutable() {
 
 #[test]
 fn page_has_no_inline_script_or_style() {
-    let page = plain(bundle::FILES.iter().find(|file| file.name.is_empty()).unwrap());
+    let page = plain(
+        bundle::FILES
+            .iter()
+            .find(|file| file.name.is_empty())
+            .unwrap(),
+    );
     assert!(!page.contains("<style"), "{page}");
     assert!(!page.contains(" style="), "{page}");
     for script in page.split("<script").skip(1) {
@@ -69,7 +85,11 @@ fn bundle_is_smaller_than_its_limit() {
 #[test]
 fn unknown_file_is_not_found() {
     for name in ["app.js", "index.html", "../Cargo.toml"] {
-        assert_eq!(serve(name, &HeaderMap::new()).status(), StatusCode::NOT_FOUND, "{name}");
+        assert_eq!(
+            serve(name, &HeaderMap::new()).status(),
+            StatusCode::NOT_FOUND,
+            "{name}"
+        );
     }
 }
 

@@ -59,7 +59,8 @@ impl History {
 impl Samples {
     fn push(&mut self, sample: Sample) {
         if self.ring.len() < History::SAMPLES_MAX {
-            self.ring.reserve_exact(History::SAMPLES_MAX - self.ring.len());
+            self.ring
+                .reserve_exact(History::SAMPLES_MAX - self.ring.len());
             self.ring.push(sample);
         } else {
             self.ring[self.oldest] = sample;

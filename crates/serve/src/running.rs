@@ -25,7 +25,8 @@ use super::system::SystemAgent;
 use super::telemetry::Telemetry;
 use super::workers::{Native, Slim, Workers};
 use super::{
-    archive, backup, clock, history, kafka, notify, parts, shared_quotas, slim, streams, views, watch,
+    archive, backup, clock, history, kafka, notify, parts, shared_quotas, slim, streams, views,
+    watch,
 };
 use crate::failures::tls_failure;
 

@@ -33,7 +33,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 pub(crate) fn short() -> Result<()> {
     install()?;
     types()?;
-    node("console: as committed", &["tools/build.mjs", "--check"], 2 * MINUTE)
+    node(
+        "console: as committed",
+        &["tools/build.mjs", "--check"],
+        2 * MINUTE,
+    )
 }
 
 /// Tests every page in Chromium: content, keyboard, accessibility by axe, both themes, two widths.
@@ -58,7 +62,11 @@ fn install() -> Result<()> {
     }
     let mut install = Command::new("npm");
     install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    step::run("console: packages", install.current_dir(&folder), 5 * MINUTE)?;
+    step::run(
+        "console: packages",
+        install.current_dir(&folder),
+        5 * MINUTE,
+    )?;
     Ok(std::fs::write(stamp, lock)?)
 }
 

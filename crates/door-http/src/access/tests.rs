@@ -166,6 +166,9 @@ fn foreign_page_may_open_console_in_tab_only() {
         ("/uix", "navigate", "document"),
         ("/v1/agents", "navigate", "document"),
     ] {
-        assert!(!visit(path, mode, destination), "{path} {mode} {destination}");
+        assert!(
+            !visit(path, mode, destination),
+            "{path} {mode} {destination}"
+        );
     }
 }

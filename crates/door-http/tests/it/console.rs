@@ -4,8 +4,8 @@ use serde_json::json;
 use topic_service::TopicRef;
 use topics::groups::{Caller, Mark};
 
-use crate::client::{self, Answer};
 use crate::Door;
+use crate::client::{self, Answer};
 
 impl Door {
     async fn file(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -17,11 +17,18 @@ impl Door {
 async fn console_is_served_with_strict_policy_and_immutable_files() {
     let door = Door::open().await;
     let moved = door.file("/ui", &[]).await;
-    assert_eq!((moved.status, moved.header("location")), (308, Some("/ui/")));
+    assert_eq!(
+        (moved.status, moved.header("location")),
+        (308, Some("/ui/"))
+    );
     let page = door.file("/ui/", &[]).await;
     assert_eq!(page.status, 200);
     let policy = page.header("content-security-policy").unwrap();
-    for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"] {
+    for part in [
+        "default-src 'none'",
+        "script-src 'self'",
+        "frame-ancestors 'none'",
+    ] {
         assert!(policy.contains(part), "{policy}");
     }
     assert_eq!(page.header("cache-control"), Some("no-cache"));
@@ -83,7 +90,9 @@ async fn groups_have_lag_by_topic_and_partition() {
     assert_eq!(door.ask("POST", "/v1/topics", &new).await.status, 201);
     let records = (0..5).map(|index| json!({"value": index.to_string(), "partition": 1}));
     let records = records.collect();
-    let appended = door.ask("POST", "/v1/topics/orders/records", &records).await;
+    let appended = door
+        .ask("POST", "/v1/topics/orders/records", &records)
+        .await;
     assert_eq!(appended.status, 200, "{appended:?}");
     let topics = door.node.topics().unwrap();
     assert!(topics.find(TopicRef::Name("orders")).is_some());
@@ -105,7 +114,10 @@ async fn groups_have_lag_by_topic_and_partition() {
     let group = &list["groups"][0];
     assert_eq!(group["group"], "billing", "{list}");
     assert_eq!(group["state"], "Empty");
-    assert_eq!((&group["lag"], &group["topics"]), (&json!(2), &json!({"orders": 2})));
+    assert_eq!(
+        (&group["lag"], &group["topics"]),
+        (&json!(2), &json!({"orders": 2}))
+    );
     let detail = door.get("/v1/groups/billing").await.json();
     let position = json!({"topic": "orders", "partition": 1, "committed": 3, "end": 5, "lag": 2});
     assert_eq!(detail["partitions"], json!([position]));
@@ -131,7 +143,10 @@ async fn errors_list_every_code() {
     let list = door.get("/v1/errors").await.json();
     let errors = list["errors"].as_array().unwrap();
     assert_eq!(errors.len(), model::ErrorCode::ALL.len());
-    let unconfirmed = errors.iter().find(|it| it["code"] == "unconfirmed").unwrap();
+    let unconfirmed = errors
+        .iter()
+        .find(|it| it["code"] == "unconfirmed")
+        .unwrap();
     assert_eq!(unconfirmed["executed"], "unknown");
     assert_eq!(unconfirmed["retry"], "may_duplicate");
 }

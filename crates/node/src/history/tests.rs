@@ -21,7 +21,11 @@ fn samples(count: usize) -> (Node, Vec<Sample>) {
 #[test]
 fn rates_are_changes_per_second() {
     let (_, samples) = samples(3);
-    assert_eq!(samples.len(), 2, "the first call is the start of the first interval");
+    assert_eq!(
+        samples.len(),
+        2,
+        "the first call is the start of the first interval"
+    );
     for sample in samples {
         assert_eq!(sample.value(Series::Requests), Some(2.0));
         assert_eq!(sample.value(Series::HttpP99), None, "there was no request");

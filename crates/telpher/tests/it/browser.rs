@@ -467,7 +467,12 @@ fn console_runs_in_chromium_under_its_policy() {
     let place = Place::new();
     let node = place.serve("");
     let page = Chromium::dump(&place, &format!("{}/ui/#/agents", node.url("http")));
-    for text in ["Skip to the content", "aria-current=\"page\"", "<h1", "Filter by name"] {
+    for text in [
+        "Skip to the content",
+        "aria-current=\"page\"",
+        "<h1",
+        "Filter by name",
+    ] {
         assert!(page.contains(text), "no `{text}`: {page}");
     }
 }
