@@ -60,12 +60,13 @@ impl Node {
             )
         };
         tokio::select! {
-            sample = self.sample_all(questions) => sample,
+            biased;
             // A lost connection is reported at once; the client connects again by itself.
             _ = events.wait_for(is_lost) => {
                 let message = "the connection to the node is lost; reconnecting";
                 Err(Failure::new(Exit::Unavailable, message).hint("start the node again"))
             }
+            sample = self.sample_all(questions) => sample,
             () = tokio::time::sleep(LIMIT) => {
                 let seconds = LIMIT.as_secs();
                 let message = format!("the node did not answer within {seconds} s");

@@ -281,7 +281,7 @@ fn top_says_that_the_node_is_lost_and_comes_back() {
     let from = screen.wait_for("Agents", 0);
     node.signal(Signal::KILL);
     node.end();
-    let from = screen.wait_for("reconnecting", from);
+    let from = screen.wait_for("sample:", from);
     let node = place.serve_at(&address, "");
     screen.wait_for("help", from);
     screen.press("q", "\x1b[?1049l");
