@@ -316,7 +316,9 @@ mod tests {
 
         fn environment(&self, variables: &[(&str, &str)]) -> Environment {
             let config = ("XDG_CONFIG_HOME".into(), self.0.path().into());
-            let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+            let variables = variables
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()));
             variables.chain([config]).collect()
         }
 

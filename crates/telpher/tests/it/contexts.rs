@@ -46,10 +46,7 @@ fn a_context_selects_the_node_and_its_token() {
         "added the context prod\nit is selected\n"
     );
     assert!(!user.file().contains(&token), "{}", user.file());
-    assert_eq!(
-        mode(&user.home.path("config/telpher/contexts.toml")),
-        0o600
-    );
+    assert_eq!(mode(&user.home.path("config/telpher/contexts.toml")), 0o600);
 
     run("agents").expect(0);
     run("backup copy").expect(0);
@@ -73,9 +70,10 @@ fn a_context_selects_the_node_and_its_token() {
     let mut agents = user.home.command(["agents"]);
     let agents = crate::support::Running::spawn(agents.env("HOME", &home)).end();
     agents.expect(0);
-    run("agents")
-        .expect(2)
-        .shows_error("the token command of the context `prod` failed", "--replace");
+    run("agents").expect(2).shows_error(
+        "the token command of the context `prod` failed",
+        "--replace",
+    );
 }
 
 #[test]

@@ -38,7 +38,9 @@ impl Busy {
         let agent = client.listen(["acme/demo/slow", "--exec", UNTIL_GO]);
         let call = client.start(["request", "acme/demo/slow", "hello"]);
         for body in ["1", "2", "3"] {
-            client.run_words(["write", "acme/demo/idle", body]).expect(0);
+            client
+                .run_words(["write", "acme/demo/idle", body])
+                .expect(0);
         }
         let broker = node.url("kafka");
         let script = format!(
@@ -84,10 +86,16 @@ fn top_prints_the_numbers_of_every_view_as_json() {
     });
     let views = busy.views();
     let slow = slow(&views);
-    assert_eq!((&slow["instances"], &slow["waiting"]), (&json!(1), &json!(0)));
+    assert_eq!(
+        (&slow["instances"], &slow["waiting"]),
+        (&json!(1), &json!(0))
+    );
     assert_eq!(slow["delivered_per_second"], 0.0);
     let idle = row(&views, "agents", "agent", "acme/demo/idle");
-    assert_eq!((&idle["instances"], &idle["waiting"]), (&json!(0), &json!(3)));
+    assert_eq!(
+        (&idle["instances"], &idle["waiting"]),
+        (&json!(0), &json!(3))
+    );
     let idle = row(&views, "mailboxes", "mailbox", "acme/demo/idle");
     assert_eq!((&idle["waiting"], &idle["dead"]), (&json!(3), &json!(0)));
     assert!(idle["oldest_ms"].as_f64().unwrap() > 0.0);
@@ -96,13 +104,22 @@ fn top_prints_the_numbers_of_every_view_as_json() {
     assert_eq!((&jobs["records"], &jobs["lag"]), (&json!(10), &json!(6)));
     assert!(jobs["bytes"].as_u64().unwrap() > 0);
     let readers = row(&views, "groups", "group", "readers");
-    assert_eq!((&readers["lag"], &readers["topics"]), (&json!(6), &json!(1)));
+    assert_eq!(
+        (&readers["lag"], &readers["topics"]),
+        (&json!(6), &json!(1))
+    );
     let bot = row(&views, "quotas", "subject", "acme/demo/bot");
     let calls = row(&views, "quotas", "subject", "*");
-    assert_eq!((&calls["limit"], &calls["denied"]), (&json!("calls"), &json!(1)));
+    assert_eq!(
+        (&calls["limit"], &calls["denied"]),
+        (&json!("calls"), &json!(1))
+    );
     assert_eq!(bot["denied"], 1);
     let writes = row(&views, "node", "number", "writes");
-    assert_eq!((&writes["value"], &writes["per_second"]), (&json!(3), &json!(0.0)));
+    assert_eq!(
+        (&writes["value"], &writes["per_second"]),
+        (&json!(3), &json!(0.0))
+    );
     let state = row(&views, "node", "number", "journal state");
     assert_eq!(state["value"], "serving");
     assert_eq!(views.get("cluster"), None, "a node alone");
@@ -115,7 +132,11 @@ fn top_prints_the_numbers_of_every_view_as_json() {
     assert!(table.contains("acme/demo/idle"), "{table}");
     // Without a terminal it prints once.
     let all = busy.client.run("top --interval 250ms");
-    assert!(all.expect(0).stdout.starts_with("Agents:\n"), "{}", all.stdout);
+    assert!(
+        all.expect(0).stdout.starts_with("Agents:\n"),
+        "{}",
+        all.stdout
+    );
 }
 
 #[test]
