@@ -36,7 +36,7 @@ q                       quit
 
 Rates are the change between the newest two samples, per second.
 Yellow rows need attention: messages that no instance takes,
-dead letters, denied takes, groups that nobody consumes.
+dead letters, denied takes, groups without a consumer.
 
 Commands with the same numbers and more: telpher agents, mailbox
 list, topic describe, quota top, cluster status.
