@@ -113,13 +113,15 @@ class Processes:
         return process
 
     def ready(self, name, words):
-        """Start a process that prints one line of JSON when it is ready, and return both."""
+        """Start a process that prints a JSON object when it is ready, and return both."""
         pipes = {"stdout": subprocess.PIPE, "stdin": subprocess.PIPE, "text": True}
         process = self.start(name, words, **pipes)
-        line = process.stdout.readline()
-        if not line:
-            raise Failure(f"{name} ended; see {self.directory}/{name}.log")
-        return process, json.loads(line)
+        text = ""
+        for line in process.stdout:
+            text += line
+            with contextlib.suppress(json.JSONDecodeError):
+                return process, json.loads(text)
+        raise Failure(f"{name} ended; see {self.directory}/{name}.log")
 
     def end(self):
         """End everything, the newest first."""
@@ -199,6 +201,7 @@ class Load(threading.Thread):
             ["request", "acme/demo/upper", "hello"],
             ["send", "--all", "acme/demo/upper", "hello"],
             ["send", "acme/demo/nobody", "hello"],
+            ["request", "acme/demo/nobody", "hello"],
             ["write", "acme/demo/upper", "job"],
             ["write", "acme/demo/lower", "job"],
             ["append", "acme/demo/log", "record"],
@@ -340,11 +343,11 @@ def check_alerts(prometheus, node, process, cluster):
 
 def run(options, processes):
     """Start everything, and check it."""
-    with open(os.path.join(processes.directory, "telpher.toml"), "w", encoding="utf-8") as file:
+    with open(os.path.join(processes.directory, "node.toml"), "w", encoding="utf-8") as file:
         file.write(CONFIGURATION)
     away = free_port()
     process, node = processes.ready("node", [
-        options.telpher, "serve", "--dev", "--json", "--end-with-stdin",
+        options.telpher, "serve", "--dev", "--json", "--end-with-stdin", "--config", "node.toml",
         "--native-listen", "127.0.0.1:0", "--native-socket", "none",
         "--http-listen", "127.0.0.1:0", "--kafka-listen", "127.0.0.1:0", "--slim-listen", "none",
         "--archive-url", f"postgres://telpher@127.0.0.1:{away}/telpher?sslmode=disable",
