@@ -152,7 +152,7 @@ class Load(threading.Thread):
             "url": f"http://127.0.0.1:{free_port()}/hook", "pause_ms": 100, "attempts_max": 3,
             "debounce_ms": 10,
         })
-        self.run_program(["kcat", "-b", self.broker, "-t", "jobs", "-P"], "x\n" * 12_000)
+        self.run_program(["kcat", "-b", self.broker, "-t", "jobs", "-p", "0", "-P"], "x\n" * 12_000)
         self.run_program([
             "kcat", "-q", "-b", self.broker, "-G", "readers", "-c", "4",
             "-X", "auto.offset.reset=earliest", "jobs",
@@ -216,7 +216,7 @@ class Load(threading.Thread):
         self.http("GET", "/v1/topics")
         for _ in range(3):
             self.http("POST", "/v1/take", {"subject": "acme/demo/bot", "cost": {"requests": 1}})
-        self.run_program(["kcat", "-b", self.broker, "-t", "jobs", "-P"], "x\n" * 200)
+        self.run_program(["kcat", "-b", self.broker, "-t", "jobs", "-p", "0", "-P"], "x\n" * 200)
         self.run_program(["kcat", "-b", self.broker, "-L", "-t", "no such topic!"])
         self.run_program(["kcat", "-b", self.bootstrap, "-t", "events", "-P"], "x\n" * 20)
 
