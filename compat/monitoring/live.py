@@ -338,7 +338,7 @@ def check_alerts(prometheus, node, process, cluster):
     prometheus.expect_alert("TelpherDown", instance=members[0]["http"])
     prometheus.expect_alert("TelpherMembersMissing")
     os.kill(members[1]["pid"], signal.SIGKILL)
-    prometheus.expect_alert("TelpherShardWithoutLeader")
+    prometheus.expect_alert("TelpherQuorumLost")
 
 
 def run(options, processes):
