@@ -42,7 +42,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 23] = [
+const TASKS: [Task; 24] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; CI runs this task",
