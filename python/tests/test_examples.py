@@ -179,6 +179,9 @@ def test_chat_continues_after_kills_of_the_server_and_of_the_node(own: Node) -> 
         assert delta == {"text": "three "}
         process.send_signal(signal.SIGKILL)
         process.wait()
+    with telpher.sync.connect(own.address) as client:
+        chat = client.conversation("lobby")
+        until_sync(lambda: chat.last().messages[0].status == "interrupted")
     own.restart()
     with running("chat_server", *server, env=environment(own, PAUSE_SECONDS="0")):
         assert post(port, "again")[0] == 202
