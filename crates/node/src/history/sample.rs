@@ -1,4 +1,4 @@
-//! A sample: what happened in one interval, and the state at its end.
+//! A sample: the numbers of one interval, and the state at its end.
 
 use model::ErrorCode;
 use platform::Counter;
@@ -84,7 +84,7 @@ series! {
 
 const SERIES: usize = Series::ALL.len();
 
-/// What the operating system reports of the node's process.
+/// Memory and processor time of the node's process, as the operating system reports them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessReading {
     /// Resident memory, in bytes.
@@ -93,7 +93,7 @@ pub struct ProcessReading {
     pub processor_s: Option<f64>,
 }
 
-/// What happened in one interval, and the state at its end.
+/// The numbers of one interval, and the state at its end.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The end of the interval, in milliseconds since 1970-01-01 UTC.
