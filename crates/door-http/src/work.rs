@@ -64,7 +64,7 @@ pub fn groups_json(node: &Node) -> Value {
             let lags = by_group.get(&**name).map_or(&[][..], Vec::as_slice);
             (
                 lags.iter().map(|it| it.lag).sum::<u64>(),
-                name,
+                &**name,
                 *state,
                 lags,
             )
@@ -77,7 +77,7 @@ pub fn groups_json(node: &Node) -> Value {
 }
 
 /// Returns a group with its lag in each partition that it has committed an offset for.
-fn group((lag, name, state, lags): (u64, &Box<str>, State, &[&GroupLag])) -> Value {
+fn group((lag, name, state, lags): (u64, &str, State, &[&GroupLag])) -> Value {
     let partitions: Vec<_> = lags
         .iter()
         .map(|it| json!({ "topic": it.topic, "partition": it.partition, "lag": it.lag }))

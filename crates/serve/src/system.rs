@@ -97,16 +97,19 @@ async fn connect(door: &Door, node: &Node) -> Result<Client, client::ConnectErro
         .await
 }
 
+/// A function that lists something of a node.
+type List = fn(&Node) -> Value;
+
 fn server(node: &Node, source: backup::Source, cluster: Option<Cluster>) -> Server {
     let agent = node.clone();
-    let lists: [(&'static str, fn(&Node) -> Value); 5] = [
+    let lists: [(&str, List); 5] = [
         ("agents", agents_json),
         ("connections", connections_json),
         ("backlog", backlog_json),
         ("topics", topics_json),
         ("groups", groups_json),
     ];
-    let list = |server: Server, (name, list): (&'static str, fn(&Node) -> Value)| {
+    let list = |server: Server, (name, list): (&str, List)| {
         let node = node.clone();
         server.handle(name, move |_: Request| {
             let node = node.clone();
