@@ -16,10 +16,9 @@ fn read_process() -> ProcessReading {
     let Ok(stat) = Process::myself().and_then(|process| process.stat()) else {
         return ProcessReading::default();
     };
-    let pages = u64::try_from(stat.rss).ok();
     let ticks = procfs::ticks_per_second() as f64;
     ProcessReading {
-        memory_bytes: pages.map(|pages| pages.saturating_mul(procfs::page_size())),
+        memory_bytes: Some(stat.rss.saturating_mul(procfs::page_size())),
         processor_s: Some((stat.utime + stat.stime) as f64 / ticks),
     }
 }
