@@ -84,7 +84,7 @@ impl Spans {
         if let Some(mut span) = span
             && deliveries.len() < OPEN_MAX
         {
-            span.set_text("telpher.name", to.as_str());
+            span.set_text("telpher.name", to.base());
             deliveries.insert(ticket, span);
         }
     }
