@@ -87,3 +87,32 @@ async def test_message_is_read_by_its_id_and_clear_keeps_the_numbers(live: Node,
         await chat.clear(expect=1)
         assert (await chat.append("two")).first == 2
         assert [message.seq async for message in chat.messages()] == [2]
+
+
+async def test_newest_messages_are_retracted(live: Node, name: str) -> None:
+    async with telpher.connect(live.address) as client:
+        chat = client.conversation(name)
+        for text in ["one", "two", "three"]:
+            await chat.append(text, id=text)
+        with pytest.raises(telpher.Conflict):
+            await chat.retract(expect=2)
+        retracted = await chat.retract(expect=3, last=2, id="undo-1")
+        assert (retracted.count, retracted.first, retracted.head) == (2, 2, 4)
+        assert await chat.retract(expect=3, last=2, id="undo-1") == retracted
+        with pytest.raises(telpher.Conflict):
+            await chat.append("answer to three", expect=3)
+        with pytest.raises(telpher.NotFound):
+            await chat.message("two")
+        await chat.append("four", expect=retracted.head)
+        assert [message.seq async for message in chat.messages()] == [1, 5]
+        seen: list[object] = []
+        async for event in chat.follow(3):
+            if isinstance(event, telpher.Retracted):
+                seen.append((event.first, event.last))
+            if isinstance(event, telpher.Event):
+                seen.append(event.message.seq)
+            if isinstance(event, telpher.Head):
+                break
+        assert seen == [(2, 4), 5]
+        assert (await chat.retract(expect=5, after=0)).count == 2
+        assert (await chat.retract(expect=6)).count == 0

@@ -83,9 +83,9 @@ impl Conversations {
             return Ok(None);
         };
         let looked = self.with_existing(&name, |_, room, location| {
+            let place = self.message_location(room, location);
             let state = room.engine.state();
             let agent = state.settings.agent.clone();
-            let place = MessageLocation::new(location, state);
             let read = state.cursors.get(&agent);
             let copied = match (&state.origin, read) {
                 (Some(origin), None) => origin.seq,
@@ -136,13 +136,13 @@ impl Conversations {
             copied,
             written,
         } = span;
-        let (start, head) = self.span(place);
+        let (start, head) = (self.start(&place), place.head);
         look.is_partial = head < written;
-        let from = (behind + 1).max(start);
+        let from = place.retracted.next_live((behind + 1).max(start));
         if from > head {
             return Ok(());
         }
-        let records = self.messages(place, from, LIMIT)?;
+        let records = self.live_messages(&place, from, LIMIT)?;
         for record in &records {
             let message = MessageView::decode(&record.payload)?;
             let seq = place.seq(record.offset);
@@ -155,21 +155,22 @@ impl Conversations {
             }
         }
         let last = records.last().map_or(from, |it| place.seq(it.offset));
-        if last < head {
+        let newest = place.retracted.newest_live(head);
+        if last < newest {
             // Too many messages to read now: the rest counts as due.
-            look.due = Some((look.due.map_or(last, |(first, _)| first), head));
+            look.due = Some((look.due.map_or(last, |(first, _)| first), newest));
         }
         Ok(())
     }
 
-    /// Returns the status of a message; `None` if it does not exist.
+    /// Returns the status of a message, retracted or not; `None` if it does not exist.
     pub fn status_of(&self, name: &Name, seq: u64) -> Result<Option<Status>, ConversationError> {
         let place = self.place(name)?;
         let one = ReadLimit {
             records: 1,
             bytes: 1,
         };
-        let records = self.messages(place, seq, one)?;
+        let records = self.messages(&place, seq, one)?;
         let record = records.first().filter(|it| place.seq(it.offset) == seq);
         Ok(match record {
             Some(record) => Some(MessageView::decode(&record.payload)?.status),

@@ -79,15 +79,15 @@ impl Conversations {
     ) -> Result<Pending<ContextRead>, ConversationError> {
         let (place, policy, summary, ticket) = self.with_existing(name, |_, room, location| {
             check_alive(room)?;
+            let place = self.message_location(room, location);
             let state = room.engine.state();
-            let place = MessageLocation::new(location, state);
             let policy = policy.unwrap_or(&state.settings.context).clone();
             Ok((place, policy, state.summary.clone(), room.ticket))
         })?;
         policy
             .check()
             .map_err(|problem| ConversationError::from(conversations::Refusal::Policy(problem)))?;
-        let (start, head) = self.readable_span(place);
+        let (start, head) = (self.readable_start(&place), place.head);
         let mut looked = ReadMessages {
             place,
             records: Vec::new(),
@@ -105,7 +105,7 @@ impl Conversations {
             }),
             messages_max: MESSAGES_MAX,
         };
-        let mut window = Window::new(&policy, bounds)?;
+        let mut window = Window::new(&policy, bounds)?.without(&looked.place.retracted);
         while let Some(seq) = window.wants() {
             let record = self.look_up(&mut looked, start, seq)?;
             window.look(seq, &MessageView::decode(&record)?);
@@ -133,14 +133,20 @@ impl Conversations {
         if let Some((_, record)) = looked.records.iter().rev().find(|(it, _)| *it == seq) {
             return Ok(record.payload.clone());
         }
-        let first = seq.saturating_sub(CHUNK - 1).max(start);
+        let retracted = &looked.place.retracted;
+        let first = match retracted.contains(seq) {
+            // A retraction, which links to the newest instruction.
+            true => seq,
+            false => retracted.live_from(seq).max(start),
+        };
+        let first = first.max(seq.saturating_sub(CHUNK - 1));
         let mut count = seq + 1 - first;
         loop {
             let limit = ReadLimit {
                 records: count as usize,
                 bytes: BYTES_MAX / 4,
             };
-            let records = self.messages_anywhere(looked.place, seq + 1 - count, limit)?;
+            let records = self.messages_anywhere(&looked.place, seq + 1 - count, limit)?;
             if (records.len() as u64) < count {
                 if count == 1 {
                     return Err(missing(seq));
@@ -153,7 +159,7 @@ impl Conversations {
             if looked.bytes > BYTES_MAX {
                 return Err(ConversationError::WindowTooLarge);
             }
-            let place = looked.place;
+            let place = &looked.place;
             let numbered = records.into_iter().map(|it| (place.seq(it.offset), it));
             looked.records.extend(numbered);
             let found = looked.records.last().filter(|(it, _)| *it == seq);

@@ -326,7 +326,11 @@ impl Conversations {
         match found {
             None => Ok(()),
             Some(seq) => {
-                let reused = conversations::Refusal::IdReused { index: 0, seq };
+                let retracted = &room.engine.state().retracted;
+                let reused = match retracted.contains(seq) {
+                    true => conversations::Refusal::IdRetracted { index: 0, seq },
+                    false => conversations::Refusal::IdReused { index: 0, seq },
+                };
                 Err(Failure::Resting(reused.into()))
             }
         }

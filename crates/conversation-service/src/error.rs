@@ -220,15 +220,21 @@ fn engine_code(refusal: &conversations::Refusal) -> ErrorCode {
     use conversations::Refusal as Engine;
     match refusal {
         Engine::SeqMismatch { .. } | Engine::VersionMismatch { .. } => ErrorCode::Conflict,
-        Engine::IdReused { .. } | Engine::IdStreamed { .. } | Engine::IdRepeated { .. } => {
-            ErrorCode::IdReused
-        }
+        Engine::IdReused { .. }
+        | Engine::IdRetracted { .. }
+        | Engine::IdStreamed { .. }
+        | Engine::IdRepeated { .. } => ErrorCode::IdReused,
         Engine::Archived | Engine::Copying | Engine::Exists => ErrorCode::Conflict,
         Engine::Gone => ErrorCode::Gone,
         Engine::Missing => ErrorCode::NotFound,
-        Engine::BeyondHead { .. } | Engine::Who | Engine::Policy(_) => ErrorCode::InvalidArgument,
+        Engine::BeyondHead { .. } | Engine::Id | Engine::Who | Engine::Policy(_) => {
+            ErrorCode::InvalidArgument
+        }
         Engine::Drafts { .. } => ErrorCode::Busy,
-        Engine::Cursors { .. } | Engine::Size { .. } | Engine::Full => ErrorCode::TooLarge,
+        Engine::Cursors { .. }
+        | Engine::Retractions { .. }
+        | Engine::Size { .. }
+        | Engine::Full => ErrorCode::TooLarge,
         Engine::Damaged { .. } => ErrorCode::Internal,
     }
 }
@@ -241,7 +247,7 @@ fn engine_details(refusal: &conversations::Refusal) -> Details {
             details.head_seq = Some(head);
         }
         Engine::VersionMismatch { version, .. } => details.version = Some(version),
-        Engine::IdReused { index, seq } => {
+        Engine::IdReused { index, seq } | Engine::IdRetracted { index, seq } => {
             details.index = Some(index);
             details.seq = Some(seq);
         }

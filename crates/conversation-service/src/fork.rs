@@ -3,12 +3,11 @@
 //! A fork is copied in pieces and is not visible before it is complete. Repeating the request
 //! completes an interrupted fork.
 
-use conversations::record::MessageView;
+use conversations::record::{self, MessageView, Retraction};
 use conversations::{Change, Lifecycle, Origin};
 use journal::{ReadLimit, Record};
 use model::Name;
 
-use super::read::MessageLocation;
 use super::service::check_name;
 use super::slot::Room;
 use super::state::ChangeResult;
@@ -42,8 +41,8 @@ impl Conversations {
         check_name(new)?;
         let (place, change) = self.with_existing(name, |_, room, location| {
             check_alive(room)?;
+            let place = self.message_location(room, location);
             let state = room.engine.state();
-            let place = MessageLocation::new(location, state);
             let origin = Origin {
                 conversation: name.base().to_owned(),
                 seq: at_seq,
@@ -55,7 +54,7 @@ impl Conversations {
             };
             Ok((place, change))
         })?;
-        let (start, head) = self.readable_span(place);
+        let (start, head) = (self.readable_start(&place), place.head);
         if start > 1 {
             return Err(ConversationError::Trimmed { start_seq: start });
         }
@@ -67,19 +66,27 @@ impl Conversations {
             CopyProgress::Complete(pending) => return Ok(*pending),
         };
         while next <= at_seq {
+            if let Some(range) = place.retracted.range_of(next) {
+                next = self.copy_retracted(new, next, range.last.min(at_seq))?;
+                continue;
+            }
+            let last = place.retracted.live_until(next).min(at_seq);
             let limit = ReadLimit {
-                records: CHUNK.records.min((at_seq + 1 - next) as usize),
+                records: CHUNK.records.min((last + 1 - next) as usize),
                 ..CHUNK
             };
-            let records = self.messages_anywhere(place, next, limit)?;
+            let records = self.messages_anywhere(&place, next, limit)?;
             if records.is_empty() {
                 let message = format!("message {next} is not there");
                 return Err(ConversationError::inconsistent(message));
             }
             next = self.copy(new, next, &records)?;
         }
+        // Messages may have been retracted since the copy began, or while another request made a
+        // part of it.
+        let retracted = self.place(name)?.retracted.up_to(at_seq);
         self.with_room(new.base(), |_, room| {
-            self.change_room(new, room, None, &Change::Copied)
+            self.change_room(new, room, None, &Change::Copied { retracted })
         })?
     }
 
@@ -118,6 +125,25 @@ impl Conversations {
             }
             Ok(room.engine.head() + 1)
         })?
+    }
+
+    /// Appends records without a message in the places of retracted messages, beginning with `from`
+    /// and at most up to `last`; returns the number of the next message.
+    fn copy_retracted(&self, new: &Name, from: u64, last: u64) -> Result<u64, ConversationError> {
+        let retraction = Retraction {
+            first_seq: 0,
+            count: 0,
+        };
+        let mut payload = Vec::new();
+        MessageView::of_retraction("", retraction).encode(&mut payload);
+        let count = (last + 1 - from).min(CHUNK.records as u64) as usize;
+        let record = Record {
+            offset: 0,
+            time_ms: self.platform.unix_ms(),
+            tag: record::MESSAGE,
+            payload: payload.into(),
+        };
+        self.copy(new, from, &vec![record; count])
     }
 
     fn append_copies(

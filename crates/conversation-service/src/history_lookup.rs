@@ -151,7 +151,7 @@ impl Conversations {
         }
     }
 
-    fn look_at(
+    pub(super) fn look_at(
         &self,
         reach: Reach,
         room: &Room,
@@ -167,7 +167,12 @@ impl Conversations {
     }
 
     /// Gives the engine the ids of older messages.
-    fn learn(&self, reach: Reach, room: &mut Room, range: Range<u64>) -> Result<(), Failure> {
+    pub(super) fn learn(
+        &self,
+        reach: Reach,
+        room: &mut Room,
+        range: Range<u64>,
+    ) -> Result<(), Failure> {
         let location = room.location.ok_or_else(nowhere)?;
         let Some(hashes) = self.hashes(reach, location, room.engine.offset(1), &range)? else {
             return Err(Failure::Missing(MissingHistory::Ids(range)));
@@ -263,7 +268,7 @@ type DecisionOutcome = Result<Decision, conversations::Refusal>;
 type LookupOutcome = Result<Lookup, conversations::Refusal>;
 
 /// Returns the record of a message, if it is in memory or was read.
-fn read_for(unsynced: &UnsyncedRecords, records: &Records, seq: u64) -> Option<Bytes> {
+pub(super) fn read_for(unsynced: &UnsyncedRecords, records: &Records, seq: u64) -> Option<Bytes> {
     let unsynced = unsynced.get(seq).map(Bytes::copy_from_slice);
     unsynced.or_else(|| Some(records.iter().find(|(it, _)| *it == seq)?.1.clone()))
 }

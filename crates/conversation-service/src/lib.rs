@@ -35,6 +35,7 @@ mod options;
 mod read;
 mod read_pages;
 mod retention;
+mod retract;
 mod service;
 mod shard_log;
 mod slot;
@@ -58,7 +59,8 @@ pub use conversations::record::{Facts, MessageView};
 pub use conversations::resume::{DraftPosition, Position};
 pub use conversations::{Change, Cursors, Lifecycle, Origin, Settings, State, Summary};
 pub use conversations::{
-    Limits, NewMessage, Original, PartFact, PartKind, Status, Stub, call_hash, estimated_tokens,
+    Limits, NewMessage, Original, PartFact, PartKind, RetractExtent, Retracted, SeqRange, Status,
+    Stub, call_hash, estimated_tokens,
 };
 pub use drafts::{DraftResult, DraftWriter, NewDraft};
 pub use error::{ConversationError, Details, Pending};
@@ -66,6 +68,7 @@ pub use open_draft::{Assemble, AssembledContent, StreamedDraft};
 pub use options::Options;
 pub use read::{Message, Page, PageRead, Side};
 pub use read_pages::MessageRange;
+pub use retract::{RetractOutcome, RetractRequest};
 pub use service::Conversations;
 pub use state::ChangeResult;
 pub use turns::{ConversationRef, MessageFollower};

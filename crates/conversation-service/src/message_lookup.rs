@@ -25,8 +25,8 @@ impl Conversations {
                     Err(Failure::Missing(missing)) => return Ok(Attempt::Needs(missing)),
                     Err(Failure::AtOnce(refusal)) => return Err(refusal),
                     Err(Failure::Resting(refusal)) => Err(refusal),
-                    Ok(Some(seq)) => Ok(seq),
-                    Ok(None) => Err(ConversationError::NoMessage { id: id.to_owned() }),
+                    Ok(Some(seq)) if !room.engine.state().retracted.contains(seq) => Ok(seq),
+                    Ok(_) => Err(ConversationError::NoMessage { id: id.to_owned() }),
                 };
                 let pending = Pending::new(&self.store.journal, room.ticket, outcome);
                 Ok(Attempt::Done(pending))

@@ -1,11 +1,12 @@
 //! Reads messages, page by page. Only durable messages are returned.
 
-use conversations::State;
+use conversations::Retracted;
 use conversations::record::MessageView;
 use journal::{ReadError, ReadLimit, Record};
 use model::Name;
 use store::{Location, Reach};
 
+use super::slot::Room;
 use super::view::check_alive;
 use super::{ConversationError, Conversations};
 
@@ -52,12 +53,12 @@ impl Page {
 /// A page of messages.
 #[derive(Clone, Debug)]
 pub struct PageRead {
-    /// The number of the newest message.
+    /// The number of the newest message or retraction.
     pub head_seq: u64,
     /// The number of the oldest available message; one more than `head_seq` if there is none.
     pub start_seq: u64,
-    /// The number of the first record.
-    first_seq: u64,
+    /// Offset of the conversation's first message.
+    base: u64,
     records: Vec<Record>,
 }
 
@@ -73,30 +74,28 @@ pub struct Message<'a> {
 }
 
 impl PageRead {
-    /// Creates a page that begins with message `first_seq`.
-    pub(super) fn new(head_seq: u64, start_seq: u64, first_seq: u64, records: Vec<Record>) -> Self {
+    /// Creates a page of a conversation whose oldest available message is `start_seq`.
+    pub(super) fn new(place: &MessageLocation, start_seq: u64, records: Vec<Record>) -> Self {
         Self {
-            head_seq,
-            start_seq,
-            first_seq,
+            head_seq: place.head,
+            start_seq: place.retracted.next_live(start_seq),
+            base: place.base,
             records,
         }
     }
 
     /// Returns the number of the last message of the page.
     pub fn last_seq(&self) -> Option<u64> {
-        let count = self.records.len() as u64;
-        (count > 0).then(|| self.first_seq + count - 1)
+        Some(seq_at(self.base, self.records.last()?.offset))
     }
 
     /// Returns the messages, in order; a damaged one is an error at its position.
     pub fn messages(
         &self,
     ) -> impl ExactSizeIterator<Item = Result<Message<'_>, ConversationError>> + '_ {
-        let numbered = self.records.iter().enumerate();
-        numbered.map(|(index, record)| {
+        self.records.iter().map(|record| {
             Ok(Message {
-                seq: self.first_seq + index as u64,
+                seq: seq_at(self.base, record.offset),
                 at_ms: record.time_ms,
                 view: MessageView::decode(&record.payload)?,
             })
@@ -105,30 +104,37 @@ impl PageRead {
 }
 
 /// The location of a conversation's messages, as of one moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct MessageLocation {
     pub(super) location: Location,
     /// Offset of the conversation's first message, trimmed or not.
     pub(super) base: u64,
     /// The last message that a clear erased; 0 for none.
     pub(super) cleared: u64,
+    /// The newest durable message or retraction; 0 for none.
+    pub(super) head: u64,
+    /// The numbers that durable retractions left without a message.
+    pub(super) retracted: Retracted,
+}
+
+/// Returns the number of the message at an offset, where message 1 is at offset `base`.
+fn seq_at(base: u64, offset: u64) -> u64 {
+    (offset + 1).saturating_sub(base)
 }
 
 impl MessageLocation {
-    pub(super) fn new(location: Location, state: &State) -> Self {
-        Self {
-            location,
-            base: state.base,
-            cleared: state.cleared_seq(),
-        }
-    }
-
     pub(super) fn offset(&self, seq: u64) -> u64 {
         (seq + self.base).saturating_sub(1)
     }
 
     pub(super) fn seq(&self, offset: u64) -> u64 {
-        (offset + 1).saturating_sub(self.base)
+        seq_at(self.base, offset)
+    }
+
+    /// Returns how many numbers from `seq` on, which was not retracted, have a message.
+    pub(super) fn live_count(&self, seq: u64) -> u64 {
+        let last = self.retracted.live_until(seq).min(self.head);
+        (last + 1).saturating_sub(seq)
     }
 }
 
@@ -137,54 +143,73 @@ impl Conversations {
     /// the archive: do not call it on a thread that serves connections.
     pub fn read(&self, name: &Name, page: Page) -> Result<PageRead, ConversationError> {
         let place = self.place(name)?;
-        let (start_seq, head_seq) = self.readable_span(place);
+        let start_seq = self.readable_start(&place);
         let limit = page.limit();
-        let mut read = PageRead::new(head_seq, start_seq, start_seq, Vec::new());
-        match page.side {
+        let records = match page.side {
             Side::After(seq) => {
-                let seq = seq.max(place.cleared);
-                read.first_seq = seq.saturating_add(1);
-                if read.first_seq < start_seq {
+                let first = seq.max(place.cleared).saturating_add(1);
+                let first = place.retracted.next_live(first);
+                if first < start_seq {
                     return Err(ConversationError::Trimmed { start_seq });
                 }
-                if seq < head_seq {
-                    read.records = self.messages_anywhere(place, read.first_seq, limit)?;
-                }
+                self.live_messages(&place, first, limit)?
             }
             Side::Before(seq) => {
-                let end = seq.min(head_seq + 1);
+                let end = seq.min(place.head + 1);
                 if end < start_seq {
                     return Err(ConversationError::Trimmed { start_seq });
                 }
-                self.backwards(place, &mut read, end, limit)?;
+                self.backwards(&place, start_seq, end, limit)?
             }
-            Side::Last => self.backwards(place, &mut read, head_seq + 1, limit)?,
-        }
-        Ok(read)
+            Side::Last => self.backwards(&place, start_seq, place.head + 1, limit)?,
+        };
+        Ok(PageRead::new(&place, start_seq, records))
     }
 
     /// Returns the location of a visible conversation's messages.
     pub(super) fn place(&self, name: &Name) -> Result<MessageLocation, ConversationError> {
         self.with_existing(name, |_, room, location| {
             check_alive(room)?;
-            Ok(MessageLocation::new(location, room.engine.state()))
+            Ok(self.message_location(room, location))
         })
     }
 
-    /// Reads the newest messages before `end`, up to the page's limit.
+    /// Returns the location of a conversation's messages, with what is durable now.
+    pub(super) fn message_location(&self, room: &mut Room, location: Location) -> MessageLocation {
+        let Location { shard, stream } = location;
+        let base = room.engine.state().base;
+        let state = self.store.journal.stream(shard, stream);
+        let head = state.map_or(0, |it| it.next_durable.saturating_sub(base));
+        MessageLocation {
+            location,
+            base,
+            cleared: room.engine.state().cleared_seq(),
+            head,
+            retracted: room.engine.retracted_at(head),
+        }
+    }
+
+    /// Reads the newest messages before `end` and from `start` on, up to the page's limit.
     fn backwards(
         &self,
-        place: MessageLocation,
-        read: &mut PageRead,
+        place: &MessageLocation,
+        start: u64,
         end: u64,
         limit: ReadLimit,
-    ) -> Result<(), ConversationError> {
+    ) -> Result<Vec<Record>, ConversationError> {
         let (limit, bytes_max) = (limit.records, limit.bytes);
-        let mut first = end.max(read.start_seq);
+        let mut first = end;
         let (mut pieces, mut count, mut bytes) = (Vec::new(), 0, 0);
         let mut step = BACKWARD_COUNT;
-        while first > read.start_seq && count < limit && bytes < bytes_max {
-            let wanted = step.min((limit - count) as u64).min(first - read.start_seq);
+        while count < limit && bytes < bytes_max {
+            // The messages between two ranges of retracted ones are read together.
+            let last = place.retracted.newest_live(first.saturating_sub(1));
+            if last < start.max(1) {
+                break;
+            }
+            first = last + 1;
+            let available = first - place.retracted.live_from(last).max(start);
+            let wanted = step.min((limit - count) as u64).min(available);
             let piece = ReadLimit {
                 records: wanted as usize,
                 bytes: BYTES_MAX,
@@ -203,38 +228,32 @@ impl Conversations {
             bytes += records.iter().map(|it| it.payload.len()).sum::<usize>();
             pieces.push(records);
         }
-        read.records = pieces.into_iter().rev().flatten().collect();
+        let mut records: Vec<Record> = pieces.into_iter().rev().flatten().collect();
         let mut surplus = 0;
-        for record in &read.records {
-            if bytes <= bytes_max || surplus + 1 >= read.records.len() {
+        for record in &records {
+            if bytes <= bytes_max || surplus + 1 >= records.len() {
                 break;
             }
             bytes -= record.payload.len();
             surplus += 1;
         }
-        read.records.drain(..surplus);
-        read.first_seq = first + surplus as u64;
-        Ok(())
+        records.drain(..surplus);
+        Ok(records)
     }
 }
 
 impl Conversations {
-    /// Returns the first available message and the newest durable one.
-    pub(super) fn span(&self, place: MessageLocation) -> (u64, u64) {
+    /// Returns the first stored message.
+    pub(super) fn start(&self, place: &MessageLocation) -> u64 {
         let Location { shard, stream } = place.location;
-        match self.store.journal.stream(shard, stream) {
-            Some(state) => {
-                let head = state.next_durable.saturating_sub(place.base);
-                (place.seq(state.start).max(1), head)
-            }
-            None => (1, 0),
-        }
+        let state = self.store.journal.stream(shard, stream);
+        state.map_or(1, |it| place.seq(it.start).max(1))
     }
 
     /// Reads durable messages from a number on.
     pub(super) fn messages(
         &self,
-        place: MessageLocation,
+        place: &MessageLocation,
         seq: u64,
         limit: ReadLimit,
     ) -> Result<Vec<Record>, ConversationError> {
@@ -246,7 +265,7 @@ impl Conversations {
     pub(super) fn messages_within(
         &self,
         reach: Reach,
-        place: MessageLocation,
+        place: &MessageLocation,
         seq: u64,
         limit: ReadLimit,
     ) -> Result<Option<Vec<Record>>, ConversationError> {

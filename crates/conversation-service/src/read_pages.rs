@@ -11,6 +11,7 @@ use model::Name;
 use store::Reach;
 
 use super::feed::taken;
+use super::read::MessageLocation;
 use super::{ConversationError, Conversations, Page, PageRead, Pending, Side};
 
 /// The oldest messages after a number, up to a limit.
@@ -69,21 +70,29 @@ impl Conversations {
         range: MessageRange,
     ) -> Result<Option<Pending<PageRead>>, ConversationError> {
         let place = self.place(name)?;
-        let (after, limit) = (range.after.max(place.cleared), range.limit());
-        let (start_seq, head_seq) = self.readable_span(place);
-        let first_seq = after.saturating_add(1);
-        let page = move |records| PageRead::new(head_seq, start_seq, first_seq, records);
-        if after >= head_seq && first_seq >= start_seq {
-            return Ok(Some(Pending::now(page(Vec::new()))));
+        let start_seq = self.readable_start(&place);
+        let first_seq = range.after.max(place.cleared).saturating_add(1);
+        let first_seq = place.retracted.next_live(first_seq);
+        let page = move |place: &MessageLocation, records| PageRead::new(place, start_seq, records);
+        let count = place.live_count(first_seq);
+        if count == 0 && first_seq >= start_seq {
+            return Ok(Some(Pending::now(page(&place, Vec::new()))));
         }
-        match self.messages_within(reach, place, first_seq, limit) {
-            Ok(records) => Ok(records.map(|records| Pending::now(page(records)))),
+        // A page ends before the next retracted message.
+        let limit = range.limit();
+        let limit = ReadLimit {
+            records: limit.records.min(count.max(1) as usize),
+            ..limit
+        };
+        match self.messages_within(reach, &place, first_seq, limit) {
+            Ok(records) => Ok(records.map(|records| Pending::now(page(&place, records)))),
             Err(trimmed) => {
-                let asked = self.ask_archive(place, first_seq, limit, &trimmed);
+                let asked = self.ask_archive(&place, first_seq, limit, &trimmed);
                 let mut reading = asked.ok_or_else(|| trimmed.clone())?;
                 Ok(Some(Pending::steps(move |waker| {
                     let answer = reading.as_mut().poll(&mut Context::from_waker(waker));
-                    answer.map(|answer| taken(place, first_seq, answer, trimmed.clone()).map(page))
+                    let records = answer.map(|it| taken(&place, first_seq, it, trimmed.clone()));
+                    records.map(|records| Ok(page(&place, records?)))
                 })))
             }
         }

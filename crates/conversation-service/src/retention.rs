@@ -19,7 +19,9 @@ impl Conversations {
         let start = room.engine.start();
         let mut wanted = start;
         if keep_last > 0 {
-            wanted = wanted.max((room.engine.head() + 1).saturating_sub(keep_last));
+            let retracted = &room.engine.state().retracted;
+            let first = retracted.first_of_newest(start, room.engine.head(), keep_last);
+            wanted = wanted.max(first.unwrap_or(start));
         }
         if keep_bytes > 0 {
             wanted = wanted.max(self.first_of_bytes(room, location, keep_bytes));

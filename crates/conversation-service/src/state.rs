@@ -36,7 +36,7 @@ impl Conversations {
             Change::Put { .. } => self.with_room(name.base(), |_, room| {
                 self.change_room(name, room, expect, change)
             })?,
-            Change::Copy { .. } | Change::Copied => Err(ConversationError::CopyRequested),
+            Change::Copy { .. } | Change::Copied { .. } => Err(ConversationError::CopyRequested),
             Change::Cursor { .. }
             | Change::Summarize(_)
             | Change::Descend(_)
@@ -221,19 +221,19 @@ fn update_size(update: &Update, drafts: usize) -> AppendSize {
 }
 
 /// Size of an event, in bytes.
-const EVENT_SIZE: usize = 16;
+pub(super) const EVENT_SIZE: usize = 16;
 
 /// Size of the end of a draft, in bytes.
 const CLOSE_SIZE: usize = 17;
 
 /// The event of the next record of the state.
-struct Event {
+pub(super) struct Event {
     tag: EventTag,
     reference: EventRef,
 }
 
 impl Event {
-    fn new(guard: &Guard<'_>, location: Location, tag: EventTag) -> Self {
+    pub(super) fn new(guard: &Guard<'_>, location: Location, tag: EventTag) -> Self {
         Self {
             tag,
             reference: EventRef {
@@ -243,7 +243,11 @@ impl Event {
         }
     }
 
-    fn append(&self, guard: &mut Guard<'_>, events: StreamId) -> Result<(), AppendError> {
+    pub(super) fn append(
+        &self,
+        guard: &mut Guard<'_>,
+        events: StreamId,
+    ) -> Result<(), AppendError> {
         guard.append(events, None, self.tag as u8, &self.reference.encode())?;
         Ok(())
     }

@@ -16,6 +16,7 @@ mod drafts;
 mod erasure;
 mod faults;
 mod messages;
+mod retract;
 mod state;
 
 /// Conversations and their disk.
@@ -179,6 +180,10 @@ fn shown(watch: &mut Watch) -> Vec<String> {
             }) => shown.push(format!("{id}.{index} {}", text(&chunk))),
             Ok(Item::Stop { id, .. }) => shown.push(format!("stop {id}")),
             Ok(Item::Cleared { through_seq }) => shown.push(format!("cleared {through_seq}")),
+            Ok(Item::Retracted {
+                first_seq,
+                last_seq,
+            }) => shown.push(format!("retracted {first_seq} to {last_seq}")),
             Ok(Item::Closed { .. }) => shown.push("closed".to_owned()),
             Err(refusal) => {
                 shown.push(refusal.code().to_string());

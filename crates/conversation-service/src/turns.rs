@@ -106,13 +106,18 @@ impl MessageFollower {
         loop {
             match self.step(waker)? {
                 Step::Waits => return Poll::Pending,
-                Step::Page(page) if page.last_seq().is_some() => {
-                    self.range.after = page.last_seq().unwrap_or(self.range.after);
+                // A page without messages tells that those up to its head were retracted or erased.
+                Step::Page(page) if self.is_news(&page) => {
+                    self.range.after = page.last_seq().unwrap_or(page.head_seq);
                     return Poll::Ready(Ok(page));
                 }
                 Step::Again | Step::Page(_) => {}
             }
         }
+    }
+
+    fn is_news(&self, page: &PageRead) -> bool {
+        page.last_seq().is_some() || page.head_seq > self.range.after
     }
 
     fn step(&mut self, waker: &Waker) -> Result<Step, ConversationError> {
@@ -150,11 +155,11 @@ impl MessageFollower {
             return Ok(Step::Waits);
         };
         let read = read?;
-        if read.last_seq().is_some() {
+        if self.is_news(&read) {
             return Ok(Step::Page(read));
         }
         self.waiting =
-            conversations.wait_for_message(place, self.range.after.saturating_add(1), waker)?;
+            conversations.wait_for_message(&place, self.range.after.saturating_add(1), waker)?;
         Ok(self.waits())
     }
 

@@ -12,7 +12,7 @@ use super::{ConversationError, Conversations, Pending};
 pub struct View {
     /// `org/namespace/x`.
     pub name: String,
-    /// The number of the newest message; 0 for none.
+    /// The number of the newest message or retraction; 0 for none.
     pub head_seq: u64,
     /// The number of the oldest available message; one more than `head_seq` if there is none.
     pub start_seq: u64,
@@ -36,7 +36,7 @@ pub(super) fn view(name: &str, room: &Room) -> View {
     View {
         name: name.to_owned(),
         head_seq: room.engine.head(),
-        start_seq: room.engine.start(),
+        start_seq: room.engine.state().retracted.next_live(room.engine.start()),
         state: room.engine.state().clone(),
         streaming: room.drafts.iter().map(OpenDraft::streaming).collect(),
     }

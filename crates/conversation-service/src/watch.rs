@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use conversations::record::MessageView;
+use conversations::SeqRange;
+use conversations::record::{self, MessageView};
 use conversations::resume::Position;
 use journal::{Following, ReadLimit, Record, Status};
 use model::Name;
@@ -42,6 +43,13 @@ pub enum Item {
     Cleared {
         /// The last erased message.
         through_seq: u64,
+    },
+    /// The numbers of a range have no message any more: the newest messages were retracted.
+    Retracted {
+        /// The first retracted message.
+        first_seq: u64,
+        /// The number of the retraction, after the last retracted message.
+        last_seq: u64,
     },
     /// A chunk of a draft.
     Delta {
@@ -100,7 +108,8 @@ pub struct Watch {
     position: Position,
     /// The last message of a clear that the watcher knows; 0 for none.
     cleared: u64,
-    ahead: VecDeque<StoredMessage>,
+    /// Messages and retractions to return next.
+    ahead: VecDeque<Item>,
     /// Items of drafts to return next.
     pieces: VecDeque<Item>,
     /// Drafts that were open at the last look, whose end was not returned yet.
@@ -166,7 +175,7 @@ impl Conversations {
             Ok(Watch {
                 conversations: self.clone(),
                 slot: slot.clone(),
-                place: MessageLocation::new(location, room.engine.state()),
+                place: self.message_location(room, location),
                 cleared: match room.engine.state().cleared_seq() {
                     seq if seq <= position.seq => seq,
                     _ => 0,
@@ -208,9 +217,9 @@ impl Watch {
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Item, ConversationError>> {
         self.end_following();
         loop {
-            if let Some(stored) = self.ahead.pop_front() {
-                self.position.seq = stored.seq;
-                return Poll::Ready(Ok(Item::Message(stored)));
+            if let Some(item) = self.ahead.pop_front() {
+                self.see(&item);
+                return Poll::Ready(Ok(item));
             }
             // Order: the chunks of a draft, then its message, then its end.
             if let Some(item) = self.pieces.pop_front().or_else(|| self.next_closed()) {
@@ -246,7 +255,7 @@ impl Watch {
             let next = self.position.seq + 1;
             match self
                 .conversations
-                .wait_for_message(self.place, next, cx.waker())
+                .wait_for_message(&self.place, next, cx.waker())
             {
                 Ok(None) => {}
                 Ok(following) => {
@@ -267,24 +276,28 @@ impl Watch {
             self.reading = Some((reading, trimmed));
             return Poll::Pending;
         };
-        let records = taken(self.place, self.position.seq + 1, answer, trimmed)?;
-        self.ahead = compact(&records, self.place);
+        let records = taken(&self.place, self.position.seq + 1, answer, trimmed)?;
+        self.ahead = compact(&records, &self.place);
         Poll::Ready(Ok(()))
     }
 
     /// Reads ahead from memory at once, or from the disk on another thread.
     fn read_ahead(&mut self, waker: &Waker) -> Poll<Result<(), ConversationError>> {
-        let (place, seq) = (self.place, self.position.seq + 1);
+        let seq = self.position.seq + 1;
+        if let Some(item) = retracted_at(&self.place, seq) {
+            self.ahead.push_back(item);
+            return Poll::Ready(Ok(()));
+        }
         if self.loading.is_none() {
-            let conversations = &self.conversations;
+            let (conversations, limit) = (&self.conversations, self.limit());
             match conversations
-                .messages_within(Reach::Memory, place, seq, AHEAD)
+                .messages_within(Reach::Memory, &self.place, seq, limit)
                 .transpose()
             {
                 Some(read) => return Poll::Ready(self.take(read)),
                 None => {
-                    let reader = conversations.clone();
-                    let read = move || reader.messages(place, seq, AHEAD);
+                    let (reader, place) = (conversations.clone(), self.place.clone());
+                    let read = move || reader.messages(&place, seq, limit);
                     self.loading = Some(conversations.platform.offload(read));
                 }
             }
@@ -297,17 +310,28 @@ impl Watch {
         Poll::Ready(self.take(read))
     }
 
+    /// Returns the limit of a read from the position: up to the next known retraction.
+    fn limit(&self) -> ReadLimit {
+        let seq = self.position.seq + 1;
+        let count = self.place.retracted.live_until(seq).saturating_sub(seq);
+        let count = usize::try_from(count.saturating_add(1)).unwrap_or(usize::MAX);
+        ReadLimit {
+            records: AHEAD.records.min(count),
+            ..AHEAD
+        }
+    }
+
     fn take(
         &mut self,
         read: Result<Vec<Record>, ConversationError>,
     ) -> Result<(), ConversationError> {
         match read {
             Ok(records) => {
-                self.ahead = compact(&records, self.place);
+                self.ahead = compact(&records, &self.place);
                 Ok(())
             }
             // If the whole conversation was erased or cleared, report that instead.
-            Err(trimmed) => match self.slot.room().map(|room| cleared_seq(&room)) {
+            Err(trimmed) => match self.look_at_room() {
                 Some(Err(refusal)) => Err(refusal),
                 Some(Ok(through_seq)) if through_seq > self.position.seq => {
                     self.pieces.push_back(Item::Cleared { through_seq });
@@ -315,9 +339,13 @@ impl Watch {
                 }
                 Some(Ok(_)) | None => {
                     let seq = self.position.seq + 1;
+                    if let Some(item) = retracted_at(&self.place, seq) {
+                        self.ahead.push_back(item);
+                        return Ok(());
+                    }
                     let asked = self
                         .conversations
-                        .ask_archive(self.place, seq, AHEAD, &trimmed);
+                        .ask_archive(&self.place, seq, AHEAD, &trimmed);
                     match asked {
                         Some(reading) => self.reading = Some((reading, trimmed)),
                         None => return Err(trimmed),
@@ -326,6 +354,17 @@ impl Watch {
                 }
             },
         }
+    }
+
+    /// Returns the last message that a clear erased, and updates the retracted messages; `None` if
+    /// the conversation is not loaded.
+    fn look_at_room(&mut self) -> Option<Result<u64, ConversationError>> {
+        let slot = self.slot.clone();
+        let mut room = slot.room()?;
+        self.place = self
+            .conversations
+            .message_location(&mut room, self.place.location);
+        Some(cleared_seq(&room))
     }
 
     fn see(&mut self, item: &Item) {
@@ -339,7 +378,11 @@ impl Watch {
                 self.cleared = *through_seq;
                 self.position.seq = self.position.seq.max(*through_seq);
             }
-            Item::Stop { .. } | Item::Message(_) | Item::Head { .. } => {}
+            Item::Message(stored) => self.position.seq = stored.seq,
+            Item::Retracted { last_seq, .. } => {
+                self.position.seq = self.position.seq.max(*last_seq);
+            }
+            Item::Stop { .. } | Item::Head { .. } => {}
         }
     }
 
@@ -448,7 +491,7 @@ impl Conversations {
     /// Registers the waker for a message; `None` if the message exists already.
     pub(super) fn wait_for_message(
         &self,
-        place: MessageLocation,
+        place: &MessageLocation,
         seq: u64,
         waker: &Waker,
     ) -> Result<Option<Following>, FollowError> {
@@ -462,21 +505,58 @@ fn cleared_seq(room: &Room) -> Result<u64, ConversationError> {
     Ok(room.engine.state().cleared_seq())
 }
 
-/// Copies the records to memory of their own, because a slow watcher must not hold the large
-/// blocks.
-fn compact(records: &[Record], place: MessageLocation) -> VecDeque<StoredMessage> {
+/// Returns records as items, without messages that one of them retracts. The records are copied to
+/// memory of their own, because a slow watcher must not hold the large blocks.
+fn compact(records: &[Record], place: &MessageLocation) -> VecDeque<Item> {
     let size = records.iter().map(|it| it.payload.len()).sum();
     let mut all = Vec::with_capacity(size);
     for record in records {
         all.extend_from_slice(&record.payload);
     }
     let mut rest = Bytes::from(all);
-    let stored = records.iter().map(|record| StoredMessage {
-        seq: place.seq(record.offset),
-        at_ms: record.time_ms,
-        record: rest.split_to(record.payload.len()),
-    });
-    stored.collect()
+    let mut items = VecDeque::with_capacity(records.len());
+    for record in records {
+        let (seq, bytes) = (
+            place.seq(record.offset),
+            rest.split_to(record.payload.len()),
+        );
+        match record::retraction(&bytes) {
+            None => items.push_back(Item::Message(StoredMessage {
+                seq,
+                at_ms: record.time_ms,
+                record: bytes,
+            })),
+            Some(retraction) => {
+                let first_seq = retraction.first_seq.clamp(1, seq);
+                while items.back().is_some_and(|it| first_number(it) >= first_seq) {
+                    items.pop_back();
+                }
+                items.push_back(Item::Retracted {
+                    first_seq,
+                    last_seq: seq,
+                });
+            }
+        }
+    }
+    items
+}
+
+/// Returns the retraction of a number, if it was retracted.
+fn retracted_at(place: &MessageLocation, seq: u64) -> Option<Item> {
+    let SeqRange { first, last } = place.retracted.range_of(seq)?;
+    Some(Item::Retracted {
+        first_seq: first,
+        last_seq: last,
+    })
+}
+
+/// Returns the first number of a message or a retraction.
+fn first_number(item: &Item) -> u64 {
+    match item {
+        Item::Message(stored) => stored.seq,
+        Item::Retracted { first_seq, .. } => *first_seq,
+        _ => 0,
+    }
 }
 
 impl Drop for Watch {

@@ -30,13 +30,14 @@ pub use parts::Treatment;
 pub use policy::{Kinds, Policy, PolicyProblem, STEP_PERMILLE_MAX, Strategy};
 
 use crate::record::MessageView;
+use crate::retracted::Retracted;
 
 /// The state of a conversation that its windows depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The first retained message.
     pub start: u64,
-    /// The newest message; 0 for none.
+    /// The newest message or retraction; 0 for none.
     pub head: u64,
     /// The newest instruction; 0 for none.
     pub instruction: u64,
@@ -137,11 +138,13 @@ pub enum WindowError {
 pub struct Window {
     policy: Policy,
     bounds: Bounds,
+    /// The numbers without a message.
+    retracted: Retracted,
     /// The budget without the reserve, in tokens; `None` for no limit.
     limit: Option<u64>,
     /// The first message that may be in the window; instructions may be older.
     floor: u64,
-    /// The examined messages, newest first, without gaps.
+    /// The examined messages, newest first, without gaps but for retracted ones.
     entries: Vec<ExaminedMessage>,
     /// Kept instructions older than `entries`, newest first.
     kept: Vec<ExaminedMessage>,
@@ -206,6 +209,7 @@ impl Window {
         let mut window = Self {
             policy: policy.clone(),
             bounds,
+            retracted: Retracted::default(),
             limit,
             floor,
             entries: Vec::new(),
@@ -222,6 +226,16 @@ impl Window {
             window.look_for(bounds.instruction);
         }
         Ok(window)
+    }
+
+    /// Leaves retracted messages out. It must be called before the first message is examined.
+    #[must_use]
+    pub fn without(mut self, retracted: &Retracted) -> Self {
+        self.retracted = retracted.clone();
+        if let Next::Scan(seq) = self.next {
+            self.scan(seq, self.bounds.instruction);
+        }
+        self
     }
 
     /// Returns the message to pass to [`Window::look`] next; `None` if the window can be
@@ -269,7 +283,19 @@ impl Window {
                 _ => self.instruction(instruction),
             };
         } else {
-            self.next = Next::Scan(seq - 1);
+            self.scan(seq - 1, instruction);
+        }
+    }
+
+    /// Continues with the newest message up to `seq` that was not retracted. Without one, it
+    /// continues with the given instruction.
+    fn scan(&mut self, seq: u64, instruction: u64) {
+        let live = self.retracted.newest_live(seq);
+        if live >= self.floor {
+            self.next = Next::Scan(live);
+        } else {
+            self.floor = seq + 1;
+            self.look_for(instruction);
         }
     }
 

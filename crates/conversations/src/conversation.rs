@@ -2,6 +2,7 @@
 
 mod change;
 mod find;
+mod retract;
 
 use crate::context::{Bounds, Policy, SummaryFact, Window, WindowError};
 use crate::decision::{Decision, Lookup, Refusal};
@@ -9,9 +10,11 @@ use crate::ids::{Ids, id_hash};
 use crate::limits::Limits;
 use crate::message::{NewMessage, is_instructing};
 use crate::record::{Links, MessageView, StateChange};
+use crate::retracted::Retracted;
 use crate::state::{Change, Lifecycle, State};
 
 pub use change::Update;
+pub use retract::{Retract, RetractDecision, RetractExtent, RetractPlan};
 
 /// The engine of one conversation. The shell calls it under the conversation's lock, together with
 /// the appends, so that the engine's state always matches the streams.
@@ -19,9 +22,9 @@ pub use change::Update;
 pub struct Conversation {
     /// The first retained message.
     start: u64,
-    /// The newest message; 0 for none.
+    /// The newest message, or retraction; 0 for none.
     head: u64,
-    /// Tokens of all messages.
+    /// Tokens of all messages, retracted or not.
     tokens: u64,
     /// The newest instruction; 0 for none.
     instruction: u64,
@@ -29,6 +32,8 @@ pub struct Conversation {
     /// Message ids of the open drafts.
     drafts: Vec<Box<str>>,
     state: State,
+    /// For each retraction that may not be durable: its number, and the retracted numbers before it.
+    unsettled: Vec<(u64, Retracted)>,
     /// Number of changes since the last snapshot.
     changes: u32,
 }
@@ -66,11 +71,12 @@ impl Conversation {
             ids: Ids::new(head + 1),
             drafts: Vec::new(),
             state,
+            unsettled: Vec::new(),
             changes: 0,
         }
     }
 
-    /// Returns the newest message; 0 for none.
+    /// Returns the newest message, or retraction; 0 for none.
     pub fn head(&self) -> u64 {
         self.head
     }
@@ -80,7 +86,8 @@ impl Conversation {
         self.start
     }
 
-    /// Returns the tokens of all messages, including messages that were removed by retention.
+    /// Returns the tokens of all messages, including messages that were retracted, or removed by
+    /// retention.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
@@ -108,7 +115,7 @@ impl Conversation {
             }),
             messages_max,
         };
-        Window::new(policy, bounds)
+        Ok(Window::new(policy, bounds)?.without(&self.state.retracted))
     }
 
     /// Returns the state apart from the messages.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::context::PolicyProblem;
 use crate::ids::MESSAGES_MAX;
-use crate::limits::WHO_LENGTH_MAX;
+use crate::limits::{ID_LENGTH_MAX, WHO_LENGTH_MAX};
 
 /// The decision about a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +93,14 @@ pub enum Refusal {
         /// The message that has the id.
         seq: u64,
     },
+    /// The id belongs to a message that was retracted.
+    #[error("message {index} has the id of message {seq}, which was retracted")]
+    IdRetracted {
+        /// The index of the message in the batch, from 0.
+        index: usize,
+        /// The retracted message.
+        seq: u64,
+    },
     /// Two messages of the batch have the same id and different content.
     #[error("message {index} has the id of message {earlier} of the batch but different content")]
     IdRepeated {
@@ -140,6 +148,12 @@ pub enum Refusal {
         /// The limit.
         max: usize,
     },
+    /// The conversation has too many separate ranges of retracted messages.
+    #[error("too many separate ranges of retracted messages (limit {max}, fixed)")]
+    Retractions {
+        /// The limit.
+        max: usize,
+    },
     /// A field of the change is too large.
     #[error("{what} of {size} bytes exceeds the limit of {max}")]
     Size {
@@ -153,6 +167,9 @@ pub enum Refusal {
     /// The name of a participant or an agent is invalid.
     #[error("invalid name: use 1 to {WHO_LENGTH_MAX} bytes without control characters")]
     Who,
+    /// The id of the request is invalid.
+    #[error("invalid id: use 1 to {ID_LENGTH_MAX} characters of A-Z a-z 0-9 . _ : -")]
+    Id,
     /// The policy for windows is invalid.
     #[error(transparent)]
     Policy(#[from] PolicyProblem),

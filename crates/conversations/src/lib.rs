@@ -8,7 +8,7 @@
 //! the time.
 //!
 //! Invariants: *a sequence number is never given to two messages; an id identifies one message as
-//! long as that is retained; a window never exceeds its budget and never separates a tool call from
+//! long as that is retained, retracted or not; a window never exceeds its budget and never separates a tool call from
 //! its result; an agent's cursor moves only with its answer.*
 //!
 //! Durable data is encoded as [`record`]s, which the shell appends to streams.
@@ -23,13 +23,17 @@ mod limits;
 mod message;
 pub mod record;
 pub mod resume;
+mod retracted;
 mod state;
 
-pub use conversation::{Conversation, Update};
+pub use conversation::{
+    Conversation, Retract, RetractDecision, RetractExtent, RetractPlan, Update,
+};
 pub use decision::{Decision, Lookup, MessageSeq, Plan, Refusal};
 pub use ids::{IDS_KEPT, id_hash};
 pub use limits::{ID_LENGTH_MAX, Invalid, Limits, Problem, ROLE_LENGTH_MAX, WHO_LENGTH_MAX};
 pub use message::{
     NewMessage, Original, PartFact, PartKind, Status, Stub, call_hash, estimated_tokens,
 };
+pub use retracted::{Retracted, SeqRange};
 pub use state::{Change, Cleared, Cursors, Lifecycle, Origin, Settings, State, Summary};

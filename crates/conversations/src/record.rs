@@ -5,8 +5,10 @@
 //! a new one gets a new tag.
 //!
 //! ```text
-//! the messages      1 MESSAGE   status u8 | flags u8 (bit 0: tokens are estimated) | tokens u32
+//! the messages      1 MESSAGE   status u8 | flags u8 (1 tokens are estimated, 2 imported,
+//!                               4 a retraction) | tokens u32
 //!                               | event u64 | tokens before u64 | instruction u64
+//!                               | imported: at_ms u64 | retraction: first u64 | count u64
 //!                               | id text8 | role text8 | from text16 | metadata u32 + bytes
 //!                               | facts u16 × (kind u8 | size u32 | call u64) | parts
 //! the state         1 SNAPSHOT  see `state`
@@ -34,7 +36,7 @@ mod webhook;
 pub use agent::{AgentState, PendingState};
 pub use draft::{DraftCarried, DraftChunks, DraftClose, DraftOpen};
 pub use event::{EventRef, EventTag};
-pub use message::{Facts, Links, MessageView, set_links};
+pub use message::{Facts, Links, MessageView, Retraction, retraction, set_links};
 pub use state::StateChange;
 pub use webhook::{WebhookSettings, WebhookTarget};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::context::Policy;
+use crate::retracted::Retracted;
 
 /// The state of a conversation apart from its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct State {
     pub summary: Option<Summary>,
     /// The newest clear.
     pub cleared: Option<Cleared>,
+    /// The numbers after the newest clear that have no message because of retractions.
+    pub retracted: Retracted,
     /// The read positions of participants.
     pub cursors: Cursors,
 }
@@ -177,7 +180,10 @@ pub enum Change {
         settings: Settings,
     },
     /// The copy is complete.
-    Copied,
+    Copied {
+        /// The copied numbers whose messages were retracted in the original.
+        retracted: Retracted,
+    },
     /// All messages and the summary are erased; numbering continues after the newest message.
     Clear {
         /// The required number of the newest message.

@@ -14,6 +14,7 @@ impl EventEncoder for EventJson {
     fn encode(&self, conversation: &str, row: &Row, out: &mut Vec<u8>) {
         let kind = match &row.happened {
             EventContent::Message { .. } => "message",
+            EventContent::Retracted { .. } => "retracted",
             EventContent::State(_) => "state",
             EventContent::Erased => "erased",
         };
@@ -34,6 +35,15 @@ impl EventEncoder for EventJson {
                     push_number(out, *seq);
                 }
             },
+            EventContent::Retracted {
+                first_seq,
+                last_seq,
+            } => {
+                push(out, b",\"first_seq\":");
+                push_number(out, *first_seq);
+                push(out, b",\"last_seq\":");
+                push_number(out, *last_seq);
+            }
             EventContent::State(state) => {
                 push(out, b",\"version\":");
                 push_number(out, state.version);

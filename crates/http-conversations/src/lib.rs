@@ -11,6 +11,7 @@
 //! | `POST /conversations/{id}/messages/{message}/stream`, `…/stop` | stream an answer; stop it |
 //! | `GET PUT PATCH DELETE /conversations/{id}` | show, create, change or erase a conversation |
 //! | `POST /conversations/{id}/clear` | erase all messages; the name and the numbering stay |
+//! | `POST /conversations/{id}/retract` | take back the newest messages |
 //! | `POST /conversations/{id}/fork` | copy a conversation |
 //! | `GET /conversations/{id}/context` | the messages to send to a model |
 //! | `GET PUT DELETE /conversations/{id}/summary` | the summary of older messages |
@@ -38,6 +39,7 @@ mod outgoing;
 mod place;
 mod policy;
 mod read;
+mod retract;
 mod socket;
 mod state;
 mod summary;
@@ -70,6 +72,7 @@ fn of_namespace() -> OpenApiRouter<Shared> {
         .routes(routes!(agents::discard))
         .routes(routes!(state::get, state::put, state::patch, state::delete))
         .routes(routes!(state::clear))
+        .routes(routes!(retract::retract))
         .routes(routes!(append::append, read::read))
         .routes(routes!(read::read_message))
         .routes(routes!(context::context))

@@ -3,9 +3,8 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
-use conversation_service::{Page, PageRead, Side};
+use conversation_service::{ConversationError, Page, PageRead, Side};
 use http_api::{Problem, Shared, off_thread, query};
-use model::ErrorCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -151,7 +150,7 @@ pub(super) async fn read_message(
     Behind(id): Behind,
 ) -> Result<Response, Problem> {
     let pending = {
-        let (shared, name) = (shared.clone(), name.clone());
+        let (shared, name, id) = (shared.clone(), name.clone(), id.clone());
         off_thread(move || Ok(of(&shared)?.seq_of(&name, &id)?)).await?
     };
     let seq = answered(pending).await?;
@@ -162,10 +161,10 @@ pub(super) async fn read_message(
             bytes: BYTES_MAX,
         };
         let read = of(&shared)?.read(&name, page)?;
-        let message = read.messages().next().ok_or_else(|| {
-            let detail = format!("message {seq} is on disk and cannot be read");
-            Problem::of(ErrorCode::Internal, detail)
-        })??;
+        // It may have been cleared or retracted meanwhile.
+        let message = read.messages().next().transpose()?;
+        let message = message.filter(|it| it.seq == seq);
+        let message = message.ok_or(ConversationError::NoMessage { id })?;
         let mut out = Vec::new();
         push_message(&mut out, message.seq, message.at_ms, &message.view);
         Ok(json_bytes(out))

@@ -72,6 +72,13 @@ fn push_item(out: &mut Vec<u8>, position: &Position, item: &Item) -> Result<(), 
             push_number(out, *through_seq);
             push(out, b"}");
         }
+        Item::Retracted {
+            first_seq,
+            last_seq,
+        } => {
+            push(out, b"\nevent: retracted\ndata: ");
+            push_retracted(out, *first_seq, *last_seq);
+        }
         Item::Delta {
             draft,
             id,
@@ -96,6 +103,15 @@ fn push_item(out: &mut Vec<u8>, position: &Position, item: &Item) -> Result<(), 
     }
     push(out, b"\n\n");
     Ok(())
+}
+
+/// Appends the range of numbers that a retraction left without a message.
+pub(super) fn push_retracted(out: &mut Vec<u8>, first_seq: u64, last_seq: u64) {
+    push(out, b"{\"first_seq\":");
+    push_number(out, first_seq);
+    push(out, b",\"last_seq\":");
+    push_number(out, last_seq);
+    push(out, b"}");
 }
 
 /// Appends a chunk of a message that is being streamed.

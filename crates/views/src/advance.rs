@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use conversations::Retracted;
+
 use super::entry::{Entry, Participant, Row};
 use super::scope::Scope;
 use super::source::{Changed, ConversationFacts, MessageFacts, Source};
@@ -51,6 +53,9 @@ fn update_state(
     labels.dedup();
     let agent = Some(&*known.agent).filter(|it| !it.is_empty());
     let (head, activity_ms) = old.map_or((0, 0), |it| (it.row.head, it.row.activity_ms));
+    let recounted = old.filter(|it| it.row.retracted != known.retracted);
+    let recounted = recounted.map(|old| without_retracted(source, number, old, known));
+    let old = recounted.as_ref().or(old);
     Entry {
         row: Row {
             base: known.base,
@@ -61,6 +66,7 @@ fn update_state(
             agent: agent.map(|it| [namespace.participant(it), namespace.due(it)]),
             namespace,
             labels,
+            retracted: known.retracted.clone(),
         },
         participants: Participants {
             source,
@@ -71,6 +77,37 @@ fn update_state(
         }
         .all(namespace),
     }
+}
+
+/// Returns an entry in which the retracted messages are no messages of their authors.
+fn without_retracted(
+    source: &impl Source,
+    number: u64,
+    old: &Entry,
+    known: &ConversationFacts,
+) -> Entry {
+    let mut entry = old.clone();
+    for participant in entry.participants.values_mut() {
+        participant.own = 0;
+    }
+    let reads = entry.participants.values().map(|it| it.read);
+    let (first, head) = (reads.min().unwrap_or(entry.row.head) + 1, entry.row.head);
+    if first <= head {
+        let namespace = entry.row.namespace;
+        let participants = &mut entry.participants;
+        let mut take = |said: MessageFacts<'_>| {
+            let who = namespace.participant(said.from);
+            if !said.from.is_empty()
+                && !known.retracted.contains(said.seq)
+                && let Some(participant) = participants.get_mut(&who)
+            {
+                participant.own += u64::from(said.seq > participant.read);
+            }
+        };
+        // Unreadable messages are not counted.
+        let _ = source.messages(number, known.base, first..=head, &mut take);
+    }
+    entry
 }
 
 /// The inputs for the participants of a conversation.
@@ -137,7 +174,11 @@ impl<S: Source> Participants<'_, S> {
     fn count(&self, name: &str, from: u64, to: u64) -> u64 {
         let mut count = 0;
         if from <= to {
-            let mut take = |said: MessageFacts<'_>| count += u64::from(said.from == name);
+            let retracted = &self.known.retracted;
+            let mut take = |said: MessageFacts<'_>| {
+                let is_own = said.from == name && !retracted.contains(said.seq);
+                count += u64::from(is_own);
+            };
             let (number, base) = (self.number, self.known.base);
             // Unreadable messages are not counted.
             let _ = self.source.messages(number, base, from..=to, &mut take);
@@ -155,6 +196,7 @@ fn add_messages(source: &impl Source, number: u64, entry: &mut Entry) {
         row.head = row.head.max(head);
         return;
     }
+    let retracted: Retracted = row.retracted.clone();
     let mut writers = participants.values().filter(|it| it.is_writer).count();
     let mut scopes: BTreeMap<Box<str>, Scope> = BTreeMap::new();
     let mut take = |said: MessageFacts<'_>| {
@@ -181,7 +223,8 @@ fn add_messages(source: &impl Source, number: u64, entry: &mut Entry) {
             participant.is_writer = true;
             writers += 1;
         }
-        participant.own += u64::from(said.seq > participant.read);
+        let is_counted = said.seq > participant.read && !retracted.contains(said.seq);
+        participant.own += u64::from(is_counted);
     };
     // Unreadable messages have no author; a client that reads them gets the error.
     let _ = source.messages(number, row.base, first..=head, &mut take);

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use conversations::{Retracted, SeqRange};
+
 use super::scope::{SCOPE_SIZE, Scope};
 
 /// Size of a key of the order table, in bytes.
@@ -55,6 +57,8 @@ pub(super) struct Row {
     pub(super) namespace: Scope,
     /// The scopes of its labels.
     pub(super) labels: Vec<Scope>,
+    /// The numbers whose messages were retracted.
+    pub(super) retracted: Retracted,
 }
 
 /// The read position of a participant, and its own messages after that.
@@ -62,24 +66,30 @@ pub(super) struct Row {
 pub(super) struct Participant {
     /// The last message read.
     pub(super) read: u64,
-    /// Number of the participant's own messages after `read`: these are not unread.
+    /// Number of the participant's own messages after `read` that were not retracted: these are not
+    /// unread.
     pub(super) own: u64,
     /// True if the participant is the author of a message.
     pub(super) is_writer: bool,
 }
 
 impl Participant {
-    /// Returns the number of unread messages of others, given the first retained message and the
-    /// newest one.
-    pub(super) fn unread(&self, start: u64, head: u64) -> u64 {
-        let kept = (head + 1).saturating_sub(start.max(1));
-        head.saturating_sub(self.read)
+    /// Returns the number of unread messages of others, given the first retained message.
+    pub(super) fn unread(&self, start: u64, row: &Row) -> u64 {
+        let kept = row.message_count(start.max(1));
+        row.message_count(self.read + 1)
             .saturating_sub(self.own)
             .min(kept)
     }
 }
 
 impl Row {
+    /// Returns the number of messages from a number on, up to the newest one that was processed.
+    fn message_count(&self, first: u64) -> u64 {
+        let numbers = (self.head + 1).saturating_sub(first);
+        numbers.saturating_sub(self.retracted.count(first, self.head))
+    }
+
     /// Returns when the conversation expires, if ever.
     pub(super) fn expires_ms(&self) -> Option<u64> {
         (self.ttl_ms > 0).then(|| self.activity_ms.saturating_add(self.ttl_ms))
@@ -92,14 +102,25 @@ impl Row {
         }
     }
 
-    /// `base | head | activity_ms | ttl_ms | flags u8 (1 archived, 2 has an agent) | agent
-    /// | namespace | labels`.
+    /// `base | head | activity_ms | ttl_ms | flags u8 (1 archived, 2 has an agent, 4 has retracted
+    /// messages) | retracted: ranges u16 × (first u64 | last u64) | agent | namespace | labels`.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(33 + SCOPE_SIZE * (self.labels.len() + 3));
         for number in [self.base, self.head, self.activity_ms, self.ttl_ms] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        bytes.push(u8::from(self.is_archived) | u8::from(self.agent.is_some()) << 1);
+        let ranges = self.retracted.ranges();
+        bytes.push(
+            u8::from(self.is_archived)
+                | u8::from(self.agent.is_some()) << 1
+                | u8::from(!ranges.is_empty()) << 2,
+        );
+        if !ranges.is_empty() {
+            bytes.extend_from_slice(&(ranges.len() as u16).to_le_bytes());
+        }
+        for number in ranges.iter().flat_map(|it| [it.first, it.last]) {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
         let agent = self.agent.iter().flatten();
         let scopes = agent.chain([&self.namespace]).chain(&self.labels);
         bytes.extend(scopes.flat_map(|scope| scope.0));
@@ -115,6 +136,10 @@ impl Row {
             u64::from_le_bytes(number)
         };
         let (flags, rest) = rest.split_first()?;
+        let (retracted, rest) = match flags & 4 {
+            0 => (Retracted::default(), rest),
+            _ => retracted(rest)?,
+        };
         let (scopes, []) = rest.as_chunks::<SCOPE_SIZE>() else {
             return None;
         };
@@ -132,8 +157,22 @@ impl Row {
             agent,
             namespace: scopes.next()?,
             labels: scopes.collect(),
+            retracted,
         })
     }
+}
+
+/// Splits off the ranges of retracted messages; `None` if the bytes are invalid.
+fn retracted(bytes: &[u8]) -> Option<(Retracted, &[u8])> {
+    let (count, rest) = bytes.split_first_chunk::<2>()?;
+    let size = 16 * usize::from(u16::from_le_bytes(*count));
+    let (ranges, rest) = rest.split_at_checked(size)?;
+    let (numbers, _) = ranges.as_chunks::<8>();
+    let ranges = numbers.chunks_exact(2).map(|pair| SeqRange {
+        first: u64::from_le_bytes(pair[0]),
+        last: u64::from_le_bytes(pair[1]),
+    });
+    Some((Retracted::from_ranges(ranges.collect())?, rest))
 }
 
 impl Entry {
@@ -160,7 +199,7 @@ impl Entry {
     fn due(&self) -> Option<Scope> {
         let [agent, due] = self.row.agent?;
         let participant = self.participants.get(&agent).copied().unwrap_or_default();
-        (participant.unread(1, self.row.head) > 0).then_some(due)
+        (participant.unread(1, &self.row) > 0).then_some(due)
     }
 }
 
@@ -201,6 +240,7 @@ mod tests {
             agent: None,
             namespace: Scope::namespace("a/b"),
             labels: vec![Scope::namespace("a/b").label("k", "v")],
+            retracted: Retracted::default(),
         }
     }
 
@@ -208,8 +248,14 @@ mod tests {
     fn view_row_decodes_back_and_damaged_ones_are_refused() {
         let namespace = Scope::namespace("a/b");
         let agent = [namespace.participant("x"), namespace.due("x")];
-        for agent in [None, Some(agent)] {
-            let row = Row { agent, ..row() };
+        let range = |first, last| SeqRange { first, last };
+        let retracted = Retracted::from_ranges(vec![range(2, 3), range(7, 7)]).unwrap();
+        for (agent, retracted) in [(None, Retracted::default()), (Some(agent), retracted)] {
+            let row = Row {
+                agent,
+                retracted,
+                ..row()
+            };
             let bytes = row.encode();
             assert_eq!(Row::decode(&bytes), Some(row));
             assert_eq!(Row::decode(&bytes[..bytes.len() - 1]), None);
@@ -239,9 +285,18 @@ mod tests {
             own: 3,
             is_writer: true,
         };
-        assert_eq!(participant.unread(1, 10), 5);
-        assert_eq!(participant.unread(8, 10), 3);
-        assert_eq!(participant.unread(11, 10), 0);
-        assert_eq!(participant.unread(1, 1), 0);
+        let row = |head| Row { head, ..row() };
+        assert_eq!(participant.unread(1, &row(10)), 5);
+        assert_eq!(participant.unread(8, &row(10)), 3);
+        assert_eq!(participant.unread(11, &row(10)), 0);
+        assert_eq!(participant.unread(1, &row(1)), 0);
+        let range = |first, last| SeqRange { first, last };
+        let retracted = Retracted::from_ranges(vec![range(2, 3), range(9, 10)]).unwrap();
+        let row = Row {
+            retracted,
+            ..row(10)
+        };
+        assert_eq!(participant.unread(1, &row), 2);
+        assert_eq!(participant.unread(8, &row), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Inboxes: the conversations of a participant, with the number of unread messages in each.
 
-use ::conversations::record::{Malformed, MessageView};
+use ::conversations::record::{self, Malformed, MessageView};
 use ::journal::{ReadError, ReadLimit, StreamId};
 use bytes::Bytes;
 use store::Kind;
@@ -107,12 +107,13 @@ impl Views {
         let journal = &self.store.journal;
         let kept = journal.stream(at.shard, at.stream);
         let start = kept.map_or(1, |it| (it.start + 1).saturating_sub(row.base).max(1));
-        let offset = (row.head + row.base).saturating_sub(1);
+        let newest = row.retracted.newest_live(row.head);
+        let offset = (newest + row.base).saturating_sub(1);
         let one = ReadLimit {
             records: 1,
             bytes: 1,
         };
-        let last = match start <= row.head {
+        let last = match start <= newest {
             true => journal.read(at.shard, at.stream, offset, one),
             false => Err(ReadError::Trimmed { start }),
         };
@@ -122,12 +123,15 @@ impl Views {
             name,
             head_seq: row.head,
             read_seq: participant.read,
-            unread: participant.unread(start, row.head),
+            unread: participant.unread(start, row),
             active_ms: row.activity_ms,
-            last: last.filter(|it| it.offset == offset).map(|it| Last {
-                at_ms: it.time_ms,
-                record: it.payload,
-            }),
+            // A retraction that was not processed yet is no message.
+            last: last
+                .filter(|it| it.offset == offset && record::retraction(&it.payload).is_none())
+                .map(|it| Last {
+                    at_ms: it.time_ms,
+                    record: it.payload,
+                }),
         }))
     }
 }

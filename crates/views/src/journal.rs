@@ -210,6 +210,7 @@ impl Source for Journaled<'_> {
                 .iter()
                 .map(|(who, seq)| (who.to_owned(), seq))
                 .collect(),
+            retracted: state.retracted,
         }))
     }
 

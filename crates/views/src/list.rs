@@ -154,7 +154,7 @@ fn listed(conversation: VisibleConversation, active_ms: u64) -> Listed {
     Listed {
         name,
         head_seq: head,
-        start_seq: start,
+        start_seq: state.retracted.next_live(start),
         active_ms,
         state,
     }

@@ -1,5 +1,6 @@
 //! The interface through which the views read their source data.
 
+use conversations::Retracted;
 use journal::{ReadError, ShardId};
 
 /// A partition of a namespace's events.
@@ -49,6 +50,8 @@ pub(super) struct ConversationFacts {
     pub(super) participants: Vec<String>,
     /// The read marks of participants.
     pub(super) cursors: Vec<(String, u64)>,
+    /// The numbers whose messages were retracted.
+    pub(super) retracted: Retracted,
 }
 
 /// The fields of a message that the views use.
@@ -56,7 +59,7 @@ pub(super) struct ConversationFacts {
 pub(super) struct MessageFacts<'a> {
     pub(super) seq: u64,
     pub(super) at_ms: u64,
-    /// The author; empty if not named.
+    /// The author; empty if not named, or if it is a retraction.
     pub(super) from: &'a str,
 }
 

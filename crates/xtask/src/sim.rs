@@ -26,7 +26,7 @@ struct World {
     count: u64,
 }
 
-const WORLDS: [World; 7] = [
+const WORLDS: [World; 8] = [
     World {
         name: "consensus",
         package: "telpher-cluster",
@@ -43,6 +43,12 @@ const WORLDS: [World; 7] = [
         name: "conversations",
         package: "telpher-sim",
         test: "conversations::no_message_is_lost_in_thousands_of_worlds",
+        count: 40,
+    },
+    World {
+        name: "retractions",
+        package: "telpher-sim",
+        test: "retractions::retractions_are_whole_in_thousands_of_worlds",
         count: 40,
     },
     World {

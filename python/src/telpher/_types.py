@@ -345,7 +345,29 @@ class Cleared:
     position: str
 
 
-AnyEvent = Event | Head | Delta | Stop | Closed | Cleared
+@dataclass(frozen=True, slots=True)
+class Retracted:
+    """The numbers from `first` to `last` have no message any more: the newest messages were
+    retracted."""
+
+    first: int
+    last: int
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """The result of `Conversation.retract`."""
+
+    count: int
+    """How many messages were retracted; 0 if there was none."""
+    first: int | None
+    """The first number that has no message any more."""
+    head: int
+    """The newest number: that of the retraction, if messages were retracted."""
+
+
+AnyEvent = Event | Head | Delta | Stop | Closed | Cleared | Retracted
 """What `Conversation.follow` yields."""
 
 

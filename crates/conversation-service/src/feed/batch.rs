@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ::journal::{ReadError, ReadLimit, Record, StreamId};
 use bytes::Bytes;
-use conversations::State;
-use conversations::record::{EventRef, EventTag};
+use conversations::record::{self, EventRef, EventTag};
+use conversations::{Retracted, State};
 use store::{Kind, Location, Store};
 
 use super::Partition;
@@ -59,6 +59,13 @@ pub enum EventContent {
         seq: u64,
         /// Its record, copied to memory of its own.
         record: Bytes,
+    },
+    /// The newest messages were retracted: the numbers in this range have no message any more.
+    Retracted {
+        /// The first retracted message.
+        first_seq: u64,
+        /// The number of the retraction, after the last retracted message.
+        last_seq: u64,
     },
     /// The conversation was created, or its state changed; this is the current state.
     State(Box<State>),
@@ -136,9 +143,18 @@ impl EventContent {
                 let summary = state.summary.as_ref().map_or(0, |it| it.message.len());
                 state.metadata.len() + summary + state.cursors.iter().count() * 64
             }
-            Self::Erased => 0,
+            Self::Retracted { .. } | Self::Erased => 0,
         }
     }
+}
+
+/// The numbers of a conversation's messages.
+#[derive(Clone, Default)]
+struct Numbering {
+    /// The number of records in its stream before its first message.
+    base: u64,
+    /// The numbers without a message.
+    retracted: Retracted,
 }
 
 /// Reads the records that events refer to, a few messages of each conversation at a time.
@@ -147,7 +163,7 @@ struct Reader<'a> {
     /// Number of messages of each conversation still to be read.
     wanted: BTreeMap<u64, usize>,
     ahead: BTreeMap<u64, VecDeque<Record>>,
-    bases: BTreeMap<u64, u64>,
+    numberings: BTreeMap<u64, Numbering>,
     /// Bytes in `ahead`.
     held: usize,
 }
@@ -169,7 +185,7 @@ impl<'a> Reader<'a> {
             conversations,
             wanted,
             ahead: BTreeMap::new(),
-            bases: BTreeMap::new(),
+            numberings: BTreeMap::new(),
             held: 0,
         }
     }
@@ -189,10 +205,20 @@ impl<'a> Reader<'a> {
                 let Some(record) = self.message(location, to.offset)? else {
                     return Ok(None);
                 };
-                let base = self.base(location)?;
-                EventContent::Message {
-                    seq: (record.offset + 1).saturating_sub(base),
-                    record: Bytes::copy_from_slice(&record.payload),
+                let numbering = self.numbering(location)?;
+                let seq = (record.offset + 1).saturating_sub(numbering.base);
+                match record::retraction(&record.payload) {
+                    // The place of a retracted message in a fork, which never had the message.
+                    Some(retraction) if retraction.first_seq == 0 => return Ok(None),
+                    Some(retraction) => EventContent::Retracted {
+                        first_seq: retraction.first_seq,
+                        last_seq: seq,
+                    },
+                    None if numbering.retracted.contains(seq) => return Ok(None),
+                    None => EventContent::Message {
+                        seq,
+                        record: Bytes::copy_from_slice(&record.payload),
+                    },
                 }
             }
             Some(EventTag::State) => {
@@ -205,18 +231,23 @@ impl<'a> Reader<'a> {
         Ok(Some((name, happened)))
     }
 
-    /// Returns the number of records in a conversation's stream before its first message.
-    fn base(&mut self, at: Location) -> Result<u64, ConversationError> {
-        if let Some(base) = self.bases.get(&at.stream.0) {
-            return Ok(*base);
+    fn numbering(&mut self, at: Location) -> Result<Numbering, ConversationError> {
+        if let Some(numbering) = self.numberings.get(&at.stream.0) {
+            return Ok(numbering.clone());
         }
         let states = Store::companion(at.stream);
-        let base = match self.conversations.store.journal.stream(at.shard, states) {
-            Some(_) => self.conversations.read_engine(at)?.state().base,
-            None => 0,
+        let numbering = match self.conversations.store.journal.stream(at.shard, states) {
+            Some(_) => {
+                let engine = self.conversations.read_engine(at)?;
+                Numbering {
+                    base: engine.state().base,
+                    retracted: engine.state().retracted.clone(),
+                }
+            }
+            None => Numbering::default(),
         };
-        self.bases.insert(at.stream.0, base);
-        Ok(base)
+        self.numberings.insert(at.stream.0, numbering.clone());
+        Ok(numbering)
     }
 
     fn message(&mut self, at: Location, offset: u64) -> Result<Option<Record>, ConversationError> {

@@ -20,20 +20,52 @@ impl Conversations {
         Some(self.rooms.archive.as_ref()?.view())
     }
 
-    /// Returns the first readable message, stored or archived, and the newest.
-    pub(crate) fn readable_span(&self, place: MessageLocation) -> (u64, u64) {
-        let (start, head) = self.span(place);
+    /// Returns the first readable message, stored or archived.
+    pub(crate) fn readable_start(&self, place: &MessageLocation) -> u64 {
         match &self.rooms.archive {
-            Some(_) => (place.cleared + 1, head),
-            None => (start, head),
+            Some(_) => place.cleared + 1,
+            None => self.start(place),
         }
     }
 
-    /// Reads messages from a number on, stored or archived. It may wait for the archive: do not
-    /// call it on a thread that serves connections.
+    /// Reads messages from a number on, stored or archived; retracted ones are left out. It may
+    /// wait for the archive: do not call it on a thread that serves connections.
+    pub(crate) fn live_messages(
+        &self,
+        place: &MessageLocation,
+        seq: u64,
+        limit: ReadLimit,
+    ) -> Result<Vec<Record>, ConversationError> {
+        let (mut records, mut left, mut next) = (Vec::new(), limit, seq);
+        while left.records > 0 && left.bytes > 0 {
+            next = place.retracted.next_live(next);
+            let count = place.live_count(next);
+            if count == 0 {
+                break;
+            }
+            let piece = ReadLimit {
+                records: left.records.min(count as usize),
+                ..left
+            };
+            let more = self.messages_anywhere(place, next, piece)?;
+            let size: usize = more.iter().map(|it| it.payload.len()).sum();
+            // Only the first message of all may exceed the limit.
+            if more.is_empty() || (!records.is_empty() && size > left.bytes) {
+                break;
+            }
+            left.records -= more.len().min(left.records);
+            left.bytes = left.bytes.saturating_sub(size);
+            next += more.len() as u64;
+            records.extend(more);
+        }
+        Ok(records)
+    }
+
+    /// Reads messages that were not retracted from a number on, stored or archived. It may wait for
+    /// the archive: do not call it on a thread that serves connections.
     pub(crate) fn messages_anywhere(
         &self,
-        place: MessageLocation,
+        place: &MessageLocation,
         seq: u64,
         limit: ReadLimit,
     ) -> Result<Vec<Record>, ConversationError> {
@@ -67,7 +99,7 @@ impl Conversations {
     /// Requests trimmed messages from the archive, if there is one.
     pub(crate) fn ask_archive(
         &self,
-        place: MessageLocation,
+        place: &MessageLocation,
         seq: u64,
         limit: ReadLimit,
         trimmed: &ConversationError,
@@ -77,6 +109,8 @@ impl Conversations {
             return None;
         };
         let last = seq.saturating_add(limit.records.max(1) as u64 - 1);
+        // The archive has no retracted messages.
+        let last = last.min(place.retracted.live_until(seq));
         let wanted = ArchiveQuery {
             journal: self.store.journal.id(),
             conversation: place.location.stream.0,
@@ -90,7 +124,7 @@ impl Conversations {
 /// Converts the archive's answer to records of the journal; `trimmed` if the archive does not have
 /// the messages.
 pub(crate) fn taken(
-    place: MessageLocation,
+    place: &MessageLocation,
     seq: u64,
     answer: Result<Vec<ArchivedMessage>, ArchiveUnavailable>,
     trimmed: ConversationError,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use ::journal::disk::SimulatedDisk;
 use bytes::Bytes;
@@ -15,7 +16,9 @@ use crate::archive::{
     Archive, ArchiveQuery, ArchiveRead, ArchiveUnavailable, ArchiveView, ArchivedMessage,
 };
 use crate::testing::World;
-use crate::{Batch as Messages, Change, NewMessage, Options, Page, Side};
+use crate::{
+    Batch as Messages, Change, NewMessage, Options, Page, RetractExtent, RetractRequest, Side,
+};
 
 const LIMIT: BatchLimit = BatchLimit {
     rows: 100,
@@ -147,6 +150,14 @@ impl FeedFixture {
                 let before = messages.insert((row.conversation, *seq), message);
                 assert_eq!(before, None, "twice");
                 format!("{name} {seq}")
+            }
+            EventContent::Retracted {
+                first_seq,
+                last_seq,
+            } => {
+                let range = (row.conversation, *first_seq)..=(row.conversation, *last_seq);
+                messages.retain(|key, _| !range.contains(key));
+                format!("{name} retracted {first_seq} to {last_seq}")
             }
             EventContent::State(state) => format!("{name} version {}", state.version),
             EventContent::Erased => {
@@ -359,4 +370,83 @@ fn cleared_messages_are_not_read_from_the_archive() {
     assert_eq!(fed.read("a/n/x", Side::Last, 100), Ok(vec![7]));
     let batch = fed.feed(LIMIT);
     assert_eq!(batch, ["a/n/x version 1", "a/n/x 7"]);
+}
+
+impl FeedFixture {
+    fn retract(&mut self, name: &str, expect: u64, count: u64) {
+        let request = RetractRequest {
+            id: None,
+            expect,
+            extent: RetractExtent::Newest(count),
+        };
+        drop(self.conversations().retract(&named(name), request).unwrap());
+        self.line.step();
+    }
+}
+
+#[test]
+fn feed_reports_a_retraction_and_leaves_retracted_messages_out() {
+    let mut fed = FeedFixture::new();
+    fed.appended("a/n/x", 3);
+    assert_eq!(fed.feed(LIMIT), ["a/n/x 1", "a/n/x 2", "a/n/x 3"]);
+    fed.appended("a/n/x", 1);
+    fed.retract("a/n/x", 4, 2);
+    fed.appended("a/n/x", 1);
+    // Message 4 was retracted before it was fed.
+    let expected = ["a/n/x retracted 3 to 5", "a/n/x version 1", "a/n/x 6"];
+    assert_eq!(fed.feed(LIMIT), expected);
+    let mut late = FeedFixture::new();
+    late.appended("a/n/x", 3);
+    late.retract("a/n/x", 3, 1);
+    let one = BatchLimit { rows: 1, ..LIMIT };
+    let expected = [
+        "a/n/x 1",
+        "a/n/x 2",
+        "a/n/x retracted 3 to 4",
+        "a/n/x version 1",
+    ];
+    assert_eq!(late.feed(one), expected);
+}
+
+#[test]
+fn archived_messages_are_read_around_retracted_ones() {
+    let mut fed = FeedFixture::new();
+    fed.appended("a/n/x", 6);
+    fed.retract("a/n/x", 6, 2);
+    fed.appended("a/n/x", 2);
+    fed.retract("a/n/x", 9, 1);
+    fed.appended("a/n/x", 4);
+    fed.feed(LIMIT);
+    assert!(fed.trim(&keep(2)) > 0);
+    let all = vec![1, 2, 3, 4, 8, 11, 12, 13, 14];
+    assert_eq!(fed.read("a/n/x", Side::After(0), 100), Ok(all.clone()));
+    assert_eq!(fed.read("a/n/x", Side::Last, 100), Ok(all.clone()));
+    assert_eq!(fed.read("a/n/x", Side::Before(9), 3), Ok(vec![3, 4, 8]));
+    assert_eq!(fed.read("a/n/x", Side::After(5), 2), Ok(vec![8, 11]));
+    let mut watch = fed.conversations().watch(&named("a/n/x"), 0).unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut seen = Vec::new();
+    while let Poll::Ready(Ok(item)) = watch.poll_next(&mut context) {
+        match item {
+            crate::Item::Message(stored) => seen.push(stored.seq),
+            crate::Item::Retracted { last_seq, .. } => seen.push(100 + last_seq),
+            _ => {}
+        }
+    }
+    assert_eq!(seen, [1, 2, 3, 4, 107, 8, 110, 11, 12, 13, 14]);
+    let policy = crate::Policy {
+        budget: 1_000,
+        ..crate::Policy::default()
+    };
+    let context = fed.conversations().context(&named("a/n/x"), Some(&policy));
+    let Poll::Ready(Ok(window)) = context.unwrap().poll_answer(Waker::noop()) else {
+        panic!("it is durable");
+    };
+    let shown: Vec<_> = window.cut.messages.iter().map(|it| it.seq).collect();
+    assert_eq!(shown, all);
+    // A retraction of messages that only the archive has.
+    fed.retract("a/n/x", 14, 8);
+    fed.feed(LIMIT);
+    assert_eq!(fed.read("a/n/x", Side::After(0), 100), Ok(vec![1]));
+    assert_eq!(fed.archive.messages.lock().len(), 1);
 }

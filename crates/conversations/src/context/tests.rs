@@ -3,6 +3,7 @@ use std::fmt::Write as _;
 use super::*;
 use crate::message::{NewMessage, PartFact, PartKind, Status, Stub};
 use crate::record::Links;
+use crate::retracted::SeqRange;
 
 mod properties;
 
@@ -46,6 +47,17 @@ fn window(
     start: u64,
     summary: Option<SummaryFact>,
 ) -> (Result<Cut, WindowError>, usize) {
+    window_without(&Retracted::default(), policy, records, start, summary)
+}
+
+/// Like [`window`], without retracted messages.
+fn window_without(
+    retracted: &Retracted,
+    policy: &Policy,
+    records: &[Vec<u8>],
+    start: u64,
+    summary: Option<SummaryFact>,
+) -> (Result<Cut, WindowError>, usize) {
     let head = records.len() as u64;
     let newest = records.last().map(|it| MessageView::decode(it).unwrap());
     let instruction = newest.map_or(0, |newest| match newest.role {
@@ -60,12 +72,12 @@ fn window(
         messages_max: 10_000,
     };
     let mut window = match Window::new(policy, bounds) {
-        Ok(window) => window,
+        Ok(window) => window.without(retracted),
         Err(error) => return (Err(error), 0),
     };
     let mut looked = 0;
     while let Some(seq) = window.wants() {
-        assert!((start..=head).contains(&seq));
+        assert!((start..=head).contains(&seq) && !retracted.contains(seq));
         let view = MessageView::decode(&records[seq as usize - 1]).unwrap();
         window.look(seq, &view);
         looked += 1;
@@ -110,14 +122,19 @@ fn scripted(line: &str) -> ScriptedMessage {
 
 /// Builds a window of messages (a line `ROLE TOKENS PART…` each) and compares the result: the
 /// messages with their omitted (`-`) and replaced (`~`) parts, and the tokens. A line `start SEQ`
-/// or `summary SEQ TOKENS` comes before the messages.
+/// `retracted FIRST LAST` or `summary SEQ TOKENS` comes before the messages.
 #[track_caller]
 fn check(policy: &Policy, script: &str, expected: &str) {
     let (mut start, mut summary, mut all) = (1, None, Vec::new());
+    let mut retracted = Retracted::default();
     for line in script.lines().map(str::trim).filter(|it| !it.is_empty()) {
         let words: Vec<_> = line.split_whitespace().collect();
         match words[..] {
             ["start", seq] => start = seq.parse().unwrap(),
+            ["retracted", first, last] => {
+                let (first, last) = (first.parse().unwrap(), last.parse().unwrap());
+                retracted = retracted.with(SeqRange { first, last }, 0);
+            }
             ["summary", seq, tokens] => {
                 summary = Some(SummaryFact {
                     through_seq: seq.parse().unwrap(),
@@ -129,7 +146,7 @@ fn check(policy: &Policy, script: &str, expected: &str) {
         }
     }
     assert_eq!(policy.check(), Ok(()));
-    let (cut, _) = window(policy, &records(&all), start, summary);
+    let (cut, _) = window_without(&retracted, policy, &records(&all), start, summary);
     assert_eq!(transcript(&cut), expected);
 }
 
@@ -622,6 +639,60 @@ fn manual_window_has_all_messages_after_the_summary_or_fails() {
         &policy,
         "user 10\nuser 10\nuser 20",
         "messages 1 to 3 must stay together and cost 40 tokens (budget 30)",
+    );
+}
+
+#[test]
+fn retracted_messages_are_left_out() {
+    let policies = [
+        budget(100),
+        Policy {
+            strategy: Strategy::Manual,
+            ..budget(100)
+        },
+        Policy {
+            strategy: Strategy::LastN { count: 9 },
+            ..budget(0)
+        },
+    ];
+    for policy in &policies {
+        let check = |retracted: &str, expected| {
+            let messages = "user 20\nbot 30\nuser 20\nbot 30\nuser 20";
+            check(policy, &format!("{retracted}\n{messages}"), expected);
+        };
+        check("retracted 4 5", "1 2 3 = 70");
+        check("retracted 3 4", "1 2 5 = 70");
+        check("retracted 1 2", "3 4 5 = 70");
+        check("retracted 1 2\nretracted 4 5", "3 = 20");
+        check("retracted 1 5", "= 0");
+        check("start 3\nretracted 2 3", "4 5 = 50");
+        check("summary 1 5\nretracted 2 5", "summary = 5");
+    }
+}
+
+#[test]
+fn call_whose_result_was_retracted_is_left_out_until_it_is_answered() {
+    let asked = "user 20\nbot 30 text call=7";
+    check(
+        &budget(1000),
+        &format!("{asked}\ntool 30 result=7"),
+        "1 2 3 = 80",
+    );
+    let retracted = format!("retracted 3 4\n{asked}\ntool 30 result=7\nuser 1");
+    let (cut, _) = {
+        let all: Vec<_> = retracted.lines().skip(1).map(scripted).collect();
+        let retracted = Retracted::default().with(SeqRange { first: 3, last: 4 }, 0);
+        window_without(&retracted, &budget(1000), &records(&all), 1, None)
+    };
+    assert!(
+        transcript(&cut).starts_with("1 2-1 = "),
+        "{}",
+        transcript(&cut)
+    );
+    check(
+        &budget(1000),
+        &format!("{retracted}\ntool 30 result=7"),
+        "1 2 5 = 80",
     );
 }
 

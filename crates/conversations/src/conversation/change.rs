@@ -4,6 +4,7 @@ use super::Conversation;
 use crate::decision::Refusal;
 use crate::limits::{Limits, is_who};
 use crate::record::StateChange;
+use crate::retracted::Retracted;
 use crate::state::{Change, Cleared, Lifecycle, Settings, State};
 
 /// Number of changes after which a snapshot is written.
@@ -93,6 +94,7 @@ fn clear(
     }
     if head > next.cleared_seq() || next.summary.is_some() {
         next.summary = None;
+        next.retracted = Retracted::default();
         next.cleared = Some(Cleared {
             through_seq: head,
             at_ms: now_ms,
@@ -143,7 +145,9 @@ fn change_all(
     change: &Change,
     limits: &Limits,
 ) -> Result<(), Refusal> {
-    if next.lifecycle == Lifecycle::Copying && !matches!(change, Change::Copied | Change::Erase) {
+    if next.lifecycle == Lifecycle::Copying
+        && !matches!(change, Change::Copied { .. } | Change::Erase)
+    {
         return Err(Refusal::Copying);
     }
     match change {
@@ -195,9 +199,10 @@ fn change_all(
             next.metadata.clone_from(metadata);
             next.settings.clone_from(settings);
         }
-        Change::Copied => {
+        Change::Copied { retracted } => {
             if next.lifecycle == Lifecycle::Copying {
                 next.lifecycle = Lifecycle::Open;
+                next.retracted = retracted.clone();
             }
         }
         Change::Erase => {
@@ -235,7 +240,7 @@ fn check_size(what: &'static str, size: usize, max: usize) -> Result<(), Refusal
     }
 }
 
-fn snapshot(state: State) -> Update {
+pub(super) fn snapshot(state: State) -> Update {
     let mut bytes = Vec::new();
     state.encode(&mut bytes);
     Update::Snapshot {
@@ -260,6 +265,7 @@ pub(super) fn apply(conversation: &mut Conversation, update: Update) {
                 // The same as after a restart, when there is no newest message to read them from.
                 (conversation.tokens, conversation.instruction) = (0, 0);
                 conversation.trimmed(conversation.head + 1);
+                conversation.unsettled.clear();
             }
             if conversation.state.lifecycle == Lifecycle::Erased {
                 conversation.trimmed(conversation.head + 1);

@@ -52,10 +52,12 @@ impl Conversation {
                 None => SearchResult::Nowhere,
             };
             let known = match found {
-                SearchResult::At(seq, record) => match is_retry(record, seq, message)? {
-                    true => Some(seq),
-                    false => return Err(Refusal::IdReused { index, seq }),
-                },
+                SearchResult::At(seq, record) => {
+                    match self.is_retry(record, seq, message, index)? {
+                        true => Some(seq),
+                        false => return Err(Refusal::IdReused { index, seq }),
+                    }
+                }
                 SearchResult::Nowhere => earlier(batch, &places, index)?,
                 SearchResult::Unknown(_) => {
                     is_unknown = true;
@@ -80,6 +82,22 @@ impl Conversation {
             Err(Refusal::Full)
         } else {
             Ok(Decision::Append(Plan { places, head }))
+        }
+    }
+
+    /// Returns whether a message is a retry of the stored one with its id.
+    fn is_retry(
+        &self,
+        record: impl AsRef<[u8]>,
+        seq: u64,
+        message: &NewMessage<'_>,
+        index: usize,
+    ) -> Result<bool, Refusal> {
+        let view = MessageView::decode(record.as_ref());
+        let view = view.map_err(|_| Refusal::Damaged { seq })?;
+        match view.retraction {
+            None if self.state.retracted.contains(seq) => Err(Refusal::IdRetracted { index, seq }),
+            _ => Ok(view.is_retried_by(message)),
         }
     }
 
@@ -109,12 +127,6 @@ impl Conversation {
             false => SearchResult::Unknown(&unread[before..]),
         })
     }
-}
-
-fn is_retry(record: impl AsRef<[u8]>, seq: u64, message: &NewMessage<'_>) -> Result<bool, Refusal> {
-    let view = MessageView::decode(record.as_ref());
-    let view = view.map_err(|_| Refusal::Damaged { seq })?;
-    Ok(view.is_retried_by(message))
 }
 
 /// Searches a message among the earlier messages of its batch.

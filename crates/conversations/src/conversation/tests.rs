@@ -3,9 +3,11 @@ use std::fmt::Write as _;
 use super::*;
 use crate::decision::{MessageSeq, Plan};
 use crate::message::Status;
+use crate::retracted::SeqRange;
 use crate::state::{Origin, Settings, Summary};
 
 mod properties;
+mod retract;
 
 /// A conversation and its streams.
 struct World {
@@ -109,6 +111,53 @@ impl World {
         };
         self.conversation.changed(update);
         Ok(what)
+    }
+
+    /// Executes a retraction, performing the reads that it requests. Returns the number of the
+    /// retraction with the first retracted message; `None` if there was nothing to retract.
+    fn retract(
+        &mut self,
+        id: &str,
+        expect: u64,
+        extent: RetractExtent,
+    ) -> Result<Option<(u64, u64)>, Refusal> {
+        let mut fetched = Vec::new();
+        loop {
+            let stored = |seq: u64| {
+                let is_there = seq >= self.at_hand || fetched.contains(&seq);
+                is_there.then(|| &self.messages[seq as usize - 1])
+            };
+            let retract = Retract {
+                id,
+                expect,
+                extent,
+                floor: self.conversation.start(),
+            };
+            match self.conversation.decide_retract(&retract, stored)? {
+                RetractDecision::Retract(plan) => {
+                    let done = (plan.seq, plan.retraction.first_seq);
+                    let mut record = Vec::new();
+                    let view = MessageView {
+                        links: plan.links(0),
+                        ..MessageView::of_retraction(id, plan.retraction)
+                    };
+                    view.encode(&mut record);
+                    self.messages.push(record);
+                    self.states = vec![(true, plan.snapshot().to_vec())];
+                    self.conversation.retracted(id, plan);
+                    return Ok(Some(done));
+                }
+                RetractDecision::Known { seq, retraction } => {
+                    return Ok(Some((seq, retraction.first_seq)));
+                }
+                RetractDecision::Nothing => return Ok(None),
+                RetractDecision::Read(seqs) => {
+                    assert!(!seqs.iter().any(|seq| fetched.contains(seq)), "asked twice");
+                    fetched.extend(seqs);
+                }
+                RetractDecision::Learn(seqs) => self.learn(seqs),
+            }
+        }
     }
 
     /// Loads the conversation again, from its streams.
@@ -252,7 +301,9 @@ fn check(script: &str, expected: &str) {
                 metadata: b"{}".to_vec(),
                 settings: Settings::default(),
             },
-            "copied" => Change::Copied,
+            "copied" => Change::Copied {
+                retracted: Retracted::default(),
+            },
             "erase" => Change::Erase,
             other => panic!("{other}?"),
         };

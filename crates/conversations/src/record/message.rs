@@ -9,6 +9,8 @@ use crate::message::{NewMessage, Original, PartFact, PartKind, Status, Stub};
 const ESTIMATED: u8 = 1;
 /// Flag: the time of the original append follows the links.
 const ORIGINAL: u8 = 2;
+/// Flag: no message but a [`Retraction`], which follows the links and the time.
+const RETRACTION: u8 = 4;
 /// Position of the links in the record.
 const LINKS_AT: usize = 6;
 const LINKS_SIZE: usize = 24;
@@ -34,6 +36,8 @@ pub struct MessageView<'a> {
     /// The time of the original append of an imported message, in milliseconds since 1970-01-01
     /// UTC.
     pub original_ms: Option<u64>,
+    /// The retraction that takes the place of a message; `None` for a message.
+    pub retraction: Option<Retraction>,
     /// The links to earlier data.
     pub links: Links,
     /// The facts, one per part.
@@ -50,22 +54,60 @@ pub struct MessageView<'a> {
 pub struct Links {
     /// The offset of the message's event in the partition of its namespace.
     pub event: u64,
-    /// Tokens of all earlier messages. This measure does not depend on retention or on later
-    /// messages, so that windows begin at the same marks again.
+    /// Tokens of all earlier messages, retracted or not. This measure does not depend on retention or
+    /// on later messages, so that windows begin at the same marks again.
     pub tokens_before: u64,
     /// The newest earlier instruction (role `system` or `developer`), 0 for none, so that it is
     /// found without reading the messages between.
     pub instruction: u64,
 }
 
+/// A retraction: the numbers from the first retracted message up to its own have no message any
+/// more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retraction {
+    /// The first retracted message; 0 if the record only takes the place of a retracted message in
+    /// a copy.
+    pub first_seq: u64,
+    /// The number of retracted messages.
+    pub count: u64,
+}
+
+/// Returns the retraction in a record of the stream of messages; `None` if it is a message, or
+/// malformed.
+pub fn retraction(record: &[u8]) -> Option<Retraction> {
+    match record.get(1) {
+        Some(flags) if flags & RETRACTION != 0 => MessageView::decode(record).ok()?.retraction,
+        _ => None,
+    }
+}
+
 impl<'a> MessageView<'a> {
+    /// Returns the record of a retraction. Its id names the request.
+    pub fn of_retraction(id: &'a str, retraction: Retraction) -> Self {
+        Self {
+            id,
+            role: "",
+            from: "",
+            tokens: 0,
+            is_estimated: false,
+            status: Status::Complete,
+            original_ms: None,
+            retraction: Some(retraction),
+            links: Links::default(),
+            facts: Facts::default(),
+            parts: b"",
+            metadata: b"",
+        }
+    }
+
     /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = FieldReader::new(bytes, "message");
         let status = rest.u8()?;
         let status = Status::from_u8(status).ok_or(rest.malformed())?;
         let flags = rest.u8()?;
-        if flags & !(ESTIMATED | ORIGINAL) != 0 {
+        if flags & !(ESTIMATED | ORIGINAL | RETRACTION) != 0 {
             return Err(rest.malformed());
         }
         let tokens = rest.u32()?;
@@ -77,6 +119,13 @@ impl<'a> MessageView<'a> {
         let original_ms = match flags & ORIGINAL {
             0 => None,
             _ => Some(rest.u64()?),
+        };
+        let retraction = match flags & RETRACTION {
+            0 => None,
+            _ => Some(Retraction {
+                first_seq: rest.u64()?,
+                count: rest.u64()?,
+            }),
         };
         let id = rest.text8()?;
         let role = rest.text8()?;
@@ -92,6 +141,7 @@ impl<'a> MessageView<'a> {
             is_estimated: flags & ESTIMATED != 0,
             status,
             original_ms,
+            retraction,
             links,
             facts,
             parts: rest.bytes,
@@ -102,7 +152,8 @@ impl<'a> MessageView<'a> {
     /// Returns whether a new message is a retry of this one: its id, role, author, parts and
     /// metadata are equal. Tokens and facts are derived and do not count.
     pub fn is_retried_by(&self, new: &NewMessage<'_>) -> bool {
-        new.id == Some(self.id)
+        self.retraction.is_none()
+            && new.id == Some(self.id)
             && (self.role, self.from) == (new.role, new.from)
             && self.parts == new.parts
             && self.metadata == new.metadata
@@ -151,6 +202,7 @@ impl NewMessage<'_> {
             is_estimated,
             status: original.status,
             original_ms: original.at_ms,
+            retraction: None,
             links,
             facts: Facts::default(),
             parts: self.parts,
@@ -171,11 +223,16 @@ fn put(view: &MessageView<'_>, fact_count: usize, out: &mut Vec<u8>) {
     out.push(view.status as u8);
     let estimated = if view.is_estimated { ESTIMATED } else { 0 };
     let original = view.original_ms.map_or(0, |_| ORIGINAL);
-    out.push(estimated | original);
+    let retraction = view.retraction.map_or(0, |_| RETRACTION);
+    out.push(estimated | original | retraction);
     out.extend_from_slice(&view.tokens.to_le_bytes());
     out.extend_from_slice(&links_bytes(view.links));
     if let Some(original_ms) = view.original_ms {
         out.extend_from_slice(&original_ms.to_le_bytes());
+    }
+    if let Some(Retraction { first_seq, count }) = view.retraction {
+        out.extend_from_slice(&first_seq.to_le_bytes());
+        out.extend_from_slice(&count.to_le_bytes());
     }
     out.text8(view.id);
     out.text8(view.role);

@@ -1,24 +1,28 @@
 //! Records of a conversation's state.
 //!
 //! ```text
-//! SNAPSHOT  lifecycle u8 | flags u8 (1 has an origin, 2 has a summary, 4 was cleared) | base u64 | version u64
+//! SNAPSHOT  lifecycle u8 | flags u8 (1 has an origin, 2 has a summary, 4 was cleared,
+//!           8 has retracted messages) | base u64 | version u64
 //!           | created_ms u64 | metadata u32 + bytes
 //!           | ttl_ms u64 | keep_last u64 | keep_bytes u64 | agent text16
 //!           | participants u16 × text16 | policy, see `policy`
 //!           | origin: conversation text16 | seq u64
 //!           | summary: through u64 | tokens u32 | flags u8 (bit 0: estimated) | message u32 + bytes
 //!           | cleared: through u64 | at_ms u64
+//!           | retracted: ranges u16 × (first u64 | last u64)
 //!           | cursors u32 × (who text16 | seq u64)
 //! ```
 
 use super::Malformed;
 use super::bytes::{FieldReader, Put};
 use super::policy;
+use crate::retracted::{RANGES_MAX, Retracted, SeqRange};
 use crate::state::{Cleared, Cursors, Lifecycle, Origin, Settings, State, Summary};
 
 const HAS_ORIGIN: u8 = 1;
 const HAS_SUMMARY: u8 = 2;
 const WAS_CLEARED: u8 = 4;
+const HAS_RETRACTED: u8 = 8;
 const ESTIMATED: u8 = 1;
 const CURSOR: u8 = 1;
 
@@ -69,7 +73,8 @@ impl State {
         out.push(
             has(self.origin.is_some(), HAS_ORIGIN)
                 | has(self.summary.is_some(), HAS_SUMMARY)
-                | has(self.cleared.is_some(), WAS_CLEARED),
+                | has(self.cleared.is_some(), WAS_CLEARED)
+                | has(!self.retracted.is_empty(), HAS_RETRACTED),
         );
         for number in [self.base, self.version, self.created_ms] {
             out.extend_from_slice(&number.to_le_bytes());
@@ -101,6 +106,7 @@ impl State {
             out.extend_from_slice(&through_seq.to_le_bytes());
             out.extend_from_slice(&at_ms.to_le_bytes());
         }
+        put_retracted(&self.retracted, out);
         let count = u32::try_from(self.cursors.0.len()).expect("few cursors were let in");
         out.extend_from_slice(&count.to_le_bytes());
         for (who, seq) in self.cursors.iter() {
@@ -115,7 +121,7 @@ impl State {
         let lifecycle = rest.u8()?;
         let lifecycle = Lifecycle::from_u8(lifecycle).ok_or(rest.malformed())?;
         let flags = rest.u8()?;
-        if flags & !(HAS_ORIGIN | HAS_SUMMARY | WAS_CLEARED) != 0 {
+        if flags & !(HAS_ORIGIN | HAS_SUMMARY | WAS_CLEARED | HAS_RETRACTED) != 0 {
             return Err(rest.malformed());
         }
         let state = Self {
@@ -150,6 +156,10 @@ impl State {
                     at_ms: rest.u64()?,
                 }),
             },
+            retracted: match flags & HAS_RETRACTED {
+                0 => Retracted::default(),
+                _ => retracted(&mut rest)?,
+            },
             cursors: cursors(&mut rest)?,
         };
         rest.end()?;
@@ -176,6 +186,33 @@ fn summary(rest: &mut FieldReader<'_>) -> Result<Summary, Malformed> {
         },
         message: rest.bytes32()?.to_vec(),
     })
+}
+
+fn put_retracted(retracted: &Retracted, out: &mut Vec<u8>) {
+    if retracted.is_empty() {
+        return;
+    }
+    let count = u16::try_from(retracted.ranges().len()).expect("few ranges were let in");
+    out.extend_from_slice(&count.to_le_bytes());
+    for SeqRange { first, last } in retracted.ranges() {
+        out.extend_from_slice(&first.to_le_bytes());
+        out.extend_from_slice(&last.to_le_bytes());
+    }
+}
+
+fn retracted(rest: &mut FieldReader<'_>) -> Result<Retracted, Malformed> {
+    let count = usize::from(rest.u16()?);
+    if !(1..=RANGES_MAX).contains(&count) {
+        return Err(rest.malformed());
+    }
+    let mut ranges = Vec::with_capacity(count);
+    for _ in 0..count {
+        ranges.push(SeqRange {
+            first: rest.u64()?,
+            last: rest.u64()?,
+        });
+    }
+    Retracted::from_ranges(ranges).ok_or(rest.malformed())
 }
 
 fn cursors(rest: &mut FieldReader<'_>) -> Result<Cursors, Malformed> {

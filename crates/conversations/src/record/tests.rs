@@ -4,7 +4,7 @@ use super::*;
 use crate::context::{Kinds, Policy, Strategy as Taken};
 use crate::delivery::{Change, DeadLetter, OnBusy, Options};
 use crate::state::{Cleared, Cursors, Lifecycle, Origin, Settings, State, Summary};
-use crate::{NewMessage, PartFact, PartKind, Status, Stub};
+use crate::{NewMessage, PartFact, PartKind, Retracted, SeqRange, Status, Stub};
 
 mod golden;
 
@@ -39,6 +39,7 @@ fn state() -> impl Strategy<Value = State> {
     ];
     let origin = prop::option::of((".{0,20}", any::<u64>()));
     let cleared = prop::option::of((any::<u64>(), any::<u64>()));
+    let cleared = (cleared, retracted());
     let summary = prop::option::of((any::<u64>(), any::<u32>(), any::<bool>(), bytes()));
     let cursors = prop::collection::btree_map(".{0,20}", any::<u64>(), 0..10);
     let taken = prop_oneof![
@@ -51,7 +52,8 @@ fn state() -> impl Strategy<Value = State> {
     let settings = (".{0,30}", policy, bytes());
     let rest = (origin, (summary, cleared), cursors, settings);
     (numbers, lifecycle, rest).prop_map(|((base, version, created_ms, ttl_ms), lifecycle, rest)| {
-        let (origin, (summary, cleared), cursors, (agent, policy, metadata)) = rest;
+        let (origin, (summary, (cleared, retracted)), cursors, settings) = rest;
+        let (agent, policy, metadata) = settings;
         let (strategy, [budget, reserve, keep_tool_turns], kinds, step_permille) = policy;
         let mut marks = Cursors::default();
         for (who, seq) in cursors {
@@ -87,8 +89,21 @@ fn state() -> impl Strategy<Value = State> {
                 message,
             }),
             cleared: cleared.map(|(through_seq, at_ms)| Cleared { through_seq, at_ms }),
+            retracted,
             cursors: marks,
         }
+    })
+}
+
+fn retracted() -> impl Strategy<Value = Retracted> {
+    let ranges = prop::collection::vec((1..1_000_000_u64, 0..9_u64), 0..20);
+    ranges.prop_map(|ranges| {
+        ranges
+            .into_iter()
+            .fold(Retracted::default(), |retracted, (first, more)| {
+                let last = first + more;
+                retracted.with(SeqRange { first, last }, 0)
+            })
     })
 }
 

@@ -338,3 +338,73 @@ async fn cleared_conversation_keeps_its_name_and_its_numbering() {
         .await
         .problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn newest_messages_are_retracted_over_http() {
+    let door = Door::open().await;
+    for text in ["1", "2", "3"] {
+        door.append_text("c-1", text).await;
+    }
+    let mut events = door.follow("c-1", "3").await;
+    assert_eq!(events.next().await.data, r#"{"head_seq":3}"#);
+    let cursor = format!("{PATH}/cursors/bob");
+    door.ask("PUT", &cursor, &json!({"seq": 1})).await;
+    let path = format!("{PATH}/retract");
+    for wrong in [
+        json!({"last": 1}),
+        json!({"expect": 3}),
+        json!({"expect": 3, "last": 0}),
+        json!({"expect": 3, "last": 1, "after": 1}),
+        json!({"expect": 3, "last": 1, "id": "a/b"}),
+        json!({"expect": 3, "first": 1}),
+    ] {
+        door.ask("POST", &path, &wrong)
+            .await
+            .problem(400, "invalid_argument");
+    }
+    let refused = door
+        .ask("POST", &path, &json!({"expect": 2, "last": 1}))
+        .await;
+    assert_eq!(refused.json()["head_seq"], 3);
+    refused.problem(412, "conflict");
+    for _ in 0..2 {
+        let undo = json!({"expect": 3, "last": 2, "id": "undo-1"});
+        let retracted = door.ask("POST", &path, &undo).await;
+        assert_eq!(retracted.status, 200, "{}", retracted.text());
+        assert_eq!(
+            retracted.json(),
+            json!({"count": 2, "first_seq": 2, "last_seq": 4, "head_seq": 4})
+        );
+    }
+    let told = events.next().await;
+    assert_eq!(
+        (&*told.kind, &*told.data, &*told.id),
+        ("retracted", r#"{"first_seq":2,"last_seq":4}"#, "4")
+    );
+    let headers = [("if-match", "\"4\""), ("idempotency-key", "undo-2")];
+    let body = json!({"after": 1}).to_string();
+    let nothing = door
+        .ask_with("POST", &path, &headers, body.as_bytes())
+        .await;
+    assert_eq!(nothing.json(), json!({"count": 0, "head_seq": 4}));
+    let inbox = door.get("/v1/inbox/bob").await.json();
+    assert_eq!(inbox["lines"][0]["unread"], 0, "{inbox}");
+    assert_eq!(inbox["lines"][0]["last"]["text"], "1", "{inbox}");
+    assert_eq!(door.append_text("c-1", "4").await, 5);
+    let inbox = door.get("/v1/inbox/bob").await.json();
+    assert_eq!(inbox["lines"][0]["unread"], 1, "{inbox}");
+    let page = door.get(&format!("{PATH}/messages?after=0")).await.json();
+    let seqs: Vec<_> = page["messages"].as_array().unwrap().iter().collect();
+    let seqs: Vec<_> = seqs.iter().map(|it| it["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, [1, 5]);
+    let exported = door.get(&format!("{PATH}/export")).await;
+    assert_eq!(exported.text().lines().count(), 3, "{}", exported.text());
+    door.ask("PUT", PATH, &json!({"archived": true})).await;
+    door.ask("POST", &path, &json!({"expect": 5, "last": 1}))
+        .await
+        .problem(409, "conflict");
+    let last = json!({"expect": 1, "last": 1});
+    door.ask("POST", "/v1/conversations/none/retract", &last)
+        .await
+        .problem(404, "not_found");
+}

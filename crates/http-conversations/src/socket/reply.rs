@@ -7,7 +7,7 @@ use model::ErrorCode;
 use super::watches::WatchEvent;
 use crate::append::AppendedDocument;
 use crate::outgoing::{push, push_display, push_json, push_message, push_number, push_text};
-use crate::tail::{push_closed, push_delta, push_stop};
+use crate::tail::{push_closed, push_delta, push_retracted, push_stop};
 
 /// Appends the beginning of a reply; `tag` is JSON, or empty.
 fn begin(out: &mut Vec<u8>, op: &str, tag: &str) {
@@ -97,6 +97,13 @@ fn push_item(
         Item::Cleared { through_seq } => {
             begin(out, "cleared", "cleared_seq");
             push_number(out, *through_seq);
+        }
+        Item::Retracted {
+            first_seq,
+            last_seq,
+        } => {
+            begin(out, "retracted", "retracted");
+            push_retracted(out, *first_seq, *last_seq);
         }
         Item::Delta {
             draft,

@@ -5,7 +5,7 @@
 //! the table `refused` with the reason.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use conversation_service::feed::{Batch, EventContent, Partition, Row};
 use conversations::{Lifecycle, State};
@@ -84,15 +84,26 @@ impl PartitionWriter<'_> {
             match &row.happened {
                 EventContent::State(state) => written.refused += self.state(row, state).await?,
                 EventContent::Erased => self.erased(row).await?,
-                EventContent::Message { .. } => {}
+                EventContent::Message { .. } | EventContent::Retracted { .. } => {}
             }
         }
         self.messages(&messages(&batch.rows), &mut written).await?;
         for row in &batch.rows {
-            if let EventContent::State(state) = &row.happened
-                && let Some(cleared) = state.cleared
-            {
-                self.clear(row.conversation, cleared.through_seq).await?;
+            match &row.happened {
+                EventContent::State(state) => {
+                    if let Some(cleared) = state.cleared {
+                        let seqs = 1..=cleared.through_seq;
+                        self.delete_messages(row.conversation, seqs).await?;
+                    }
+                }
+                EventContent::Retracted {
+                    first_seq,
+                    last_seq,
+                } => {
+                    let seqs = *first_seq..=*last_seq;
+                    self.delete_messages(row.conversation, seqs).await?;
+                }
+                EventContent::Message { .. } | EventContent::Erased => {}
             }
         }
         self.move_mark(batch.next, proof).await?;
@@ -145,17 +156,22 @@ impl PartitionWriter<'_> {
         Ok(())
     }
 
-    /// Deletes the messages that a clear erased. It follows the insertion of the batch's messages:
-    /// some of them may have been read before the clear.
-    async fn clear(&self, conversation: u64, through_seq: u64) -> Result<(), Failure> {
+    /// Deletes messages that were cleared or retracted. It follows the insertion of the batch's
+    /// messages: some of them may have been read before the clear.
+    async fn delete_messages(
+        &self,
+        conversation: u64,
+        seqs: RangeInclusive<u64>,
+    ) -> Result<(), Failure> {
         let (journal, _) = self.numbers();
         for table in ["messages", "refused"] {
             let sql = format!(
                 "DELETE FROM telpher.{table}
-                 WHERE journal = $1 AND conversation = $2 AND seq BETWEEN 1 AND $3"
+                 WHERE journal = $1 AND conversation = $2 AND seq BETWEEN $3 AND $4"
             );
-            let (conversation, through_seq) = (conversation as i64, through_seq as i64);
-            let values: Values<'_> = &[&journal, &conversation, &through_seq];
+            let (first, last) = (*seqs.start() as i64, *seqs.end() as i64);
+            let conversation = conversation as i64;
+            let values: Values<'_> = &[&journal, &conversation, &first, &last];
             self.session.execute(&sql, values).await?;
         }
         Ok(())

@@ -35,7 +35,7 @@ pub(super) fn messages<'r>(rows: &'r [Row]) -> Vec<Message<'r>> {
                 seq: *seq,
                 record,
             }),
-            EventContent::State(_) | EventContent::Erased => None,
+            EventContent::Retracted { .. } | EventContent::State(_) | EventContent::Erased => None,
         }
     };
     rows.iter().filter_map(message).collect()

@@ -194,3 +194,21 @@ fn a_clear_deletes_the_messages_in_the_archive() {
     let rows = "SELECT min(seq), max(seq), count(*) FROM telpher.messages";
     assert_eq!(postgres.sql(rows), "51|51|1");
 }
+
+#[test]
+fn a_retraction_deletes_the_messages_in_the_archive() {
+    let postgres = Postgres::started();
+    let home = Home::new();
+    let node = Node::archived(&home, &postgres);
+    node.append_many("acme/chat/a", 50);
+    node.settle(&postgres);
+    node.retract("acme/chat/a", 50, 20);
+    node.append_many("acme/chat/a", 2);
+    node.settle(&postgres);
+    let rows = "SELECT min(seq), max(seq), count(*) FROM telpher.messages";
+    assert_eq!(postgres.sql(rows), "1|53|32");
+    node.append_many("acme/chat/a", 3);
+    node.retract("acme/chat/a", 56, 33);
+    node.settle(&postgres);
+    assert_eq!(postgres.sql(rows), "1|2|2");
+}

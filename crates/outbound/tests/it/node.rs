@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use conversation_service::archive::ArchiveView;
 use conversation_service::feed::{ArchivedRetention, Partitions};
-use conversation_service::{Batch, NewMessage, Page, Side};
+use conversation_service::{Batch, NewMessage, Page, RetractExtent, RetractRequest, Side};
 use journal::Journal;
 use journal::disk::RealDisk;
 use model::{ErrorCode, Name};
@@ -152,6 +152,16 @@ impl Node {
     pub(crate) fn clear(&self, name: &str) {
         let conversations = self.handle.conversations().unwrap();
         wait(conversations.clear(&named(name), None).unwrap()).unwrap();
+    }
+
+    pub(crate) fn retract(&self, name: &str, expect: u64, count: u64) {
+        let conversations = self.handle.conversations().unwrap();
+        let request = RetractRequest {
+            id: None,
+            expect,
+            extent: RetractExtent::Newest(count),
+        };
+        wait(conversations.retract(&named(name), request).unwrap()).unwrap();
     }
 
     /// Reads a page: sequence number and parts of each message.

@@ -7,6 +7,7 @@ mod conversations;
 mod durable;
 mod flood;
 mod http;
+mod retractions;
 mod smoke;
 mod support;
 mod topics;

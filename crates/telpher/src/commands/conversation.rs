@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Message(show::MessageArgs),
     /// Erase all messages of a conversation; its settings and its numbering stay
     Clear(settings::ClearArgs),
+    /// Take back the newest messages: they are hidden, and their numbers are not used again
+    Retract(settings::RetractArgs),
     /// Erase a conversation: its bytes are removed from the disk, its id is never used again
     Delete(settings::DeleteArgs),
     /// List the conversations of a participant, with the number of unread messages
@@ -79,6 +81,7 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
         Command::Fork(args) => settings::run_fork(&args, environment),
         Command::Message(args) => show::run_message(&args, environment),
         Command::Clear(args) => settings::run_clear(&args, environment),
+        Command::Retract(args) => settings::run_retract(&args, environment),
         Command::Delete(args) => settings::run_delete(&args, environment),
         Command::Inbox(args) => list::run_inbox(&args, environment),
     }

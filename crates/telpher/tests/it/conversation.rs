@@ -456,3 +456,28 @@ fn one_message_is_shown_and_a_conversation_is_cleared() {
     );
     assert!(home.text(&["show", "c-1"]).ends_with("\n2 user: Again\n"));
 }
+
+#[test]
+fn newest_messages_are_retracted() {
+    let home = Home::new();
+    let _node = home.serve();
+    for text in ["One", "Two", "Three"] {
+        home.text(&["append", "c-1", text]);
+    }
+    let run = |line: &str| home.client.run(&format!("conversation {line}"));
+    run("retract c-1 --expect 2 --last 1")
+        .expect(1)
+        .shows_error("conflict", "--expect 3");
+    run("retract c-1 --expect 3").expect(2);
+    assert_eq!(
+        home.text(&["retract", "c-1", "--expect", "3", "--last", "2"]),
+        "retracted 2 messages: numbers 2 to 4 have none now\n"
+    );
+    let nothing = home.json(&["retract", "c-1", "--expect", "4", "--after", "1"]);
+    assert_eq!(nothing, json!({"count": 0, "head_seq": 4}));
+    home.text(&["append", "c-1", "Four", "--expect", "4"]);
+    assert!(
+        home.text(&["show", "c-1"])
+            .ends_with("\n1 user: One\n5 user: Four\n")
+    );
+}

@@ -36,6 +36,7 @@ mod inspect;
 mod kafka;
 mod kill9;
 mod kill9_conversations;
+mod kill9_erasures;
 mod listen;
 mod logs;
 mod mailboxes_and_streams;

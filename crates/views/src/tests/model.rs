@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use conversations::SeqRange;
 use journal::{ReadError, ShardId};
 
 use crate::source::{Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source};
@@ -77,6 +78,23 @@ impl World {
         });
     }
 
+    /// Retracts newest messages.
+    pub(super) fn retract(&mut self, index: usize, at_ms: u64, count: u64) {
+        let head = self
+            .conversations
+            .get(index)
+            .map_or(0, |it| it.messages.len() as u64);
+        let known = self.visible(index).map(|(known, _)| known);
+        let retracted = known.unwrap_or_default().retracted;
+        if let Some(first) = retracted.first_of_newest(1, head, count) {
+            let last = head + 1;
+            self.append_message(index, at_ms, "");
+            self.put(index, |known| {
+                known.retracted = retracted.with(SeqRange { first, last }, 0);
+            });
+        }
+    }
+
     pub(super) fn erase(&mut self, index: usize) {
         *self.change(index, Changed::State) = Conversation {
             is_erased: true,
@@ -118,11 +136,11 @@ impl World {
         let read = known.cursors.iter().find(|it| it.0 == who).map(|it| it.1);
         let is_writer = conversation.messages.iter().any(|it| it.1 == who);
         let is_named = known.participants.iter().any(|it| it == who);
-        let behind = conversation
-            .messages
-            .iter()
+        let behind = (1..)
+            .zip(&conversation.messages)
             .skip(read.unwrap_or(0) as usize);
-        let unread = behind.filter(|it| it.1 != who).count() as u64;
+        let behind = behind.filter(|(seq, _)| !known.retracted.contains(*seq));
+        let unread = behind.filter(|(_, it)| it.1 != who).count() as u64;
         (read.is_some() || is_writer || is_named).then_some(unread)
     }
 

@@ -177,7 +177,8 @@ class Conversation:
         `after` is the number of a message, or the `position` of an event. The events: `Event` with
         a `message`; `Head` when all existing messages have been shown; `Delta` for each chunk of an
         answer that is being streamed; `Stop` when its author was asked to stop; `Closed` when it
-        has ended; `Cleared` when all messages were erased.
+        has ended; `Cleared` when all messages were erased; `Retracted` when the newest messages
+        were retracted.
         """
         position = str(after)
         route = path(self.name, "conversations", "messages")
@@ -300,6 +301,33 @@ class Conversation:
         headers = {} if expect is None else {"if-match": f'"{expect}"'}
         route = path(self.name, "conversations", "clear")
         return _state(await self._http.ask("POST", route, headers=headers))
+
+    async def retract(
+        self,
+        *,
+        expect: int,
+        last: int | None = None,
+        after: int | None = None,
+        id: str | None = None,
+    ) -> types.Retraction:
+        """Retracts the newest messages: the `last` ones, or all after the number `after`; by
+        default the newest one. They are left out of everything that is read, and their numbers are
+        not used again; their bytes are erased by `clear` and `erase`.
+
+        `expect` is the newest number, `head`: if it is another one, the call is refused
+        (`Conflict`) and changes nothing. With an `id`, a repeated call is answered like the first
+        one.
+        """
+        body: dict[str, Any] = {"expect": expect}
+        if after is not None:
+            body["after"] = after
+        if last is not None or after is None:
+            body["last"] = 1 if last is None else last
+        if id is not None:
+            body["id"] = id
+        route = path(self.name, "conversations", "retract")
+        found = await self._http.ask("POST", route, body=body)
+        return types.Retraction(found["count"], found.get("first_seq"), found["head_seq"])
 
     async def erase(self) -> None:
         """Erases the conversation. Its name is not used again."""
@@ -484,6 +512,8 @@ def _event(kind: str, at: str, data: Any) -> types.AnyEvent | None:
         return types.Closed(data["draft"], data.get("chunk"), at)
     if kind == "cleared":
         return types.Cleared(data["cleared_seq"], at)
+    if kind == "retracted":
+        return types.Retracted(data["first_seq"], data["last_seq"], at)
     if kind == "error":
         raise errors.from_problem(int(data.get("status", 500)), data)
     return None

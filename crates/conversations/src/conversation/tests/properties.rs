@@ -1,6 +1,6 @@
 //! Properties of random histories, compared with a model of ids, numbers and contents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -27,6 +27,10 @@ enum Step {
     },
     Forget,
     Restart,
+    /// Newest messages are retracted.
+    Retract {
+        count: u64,
+    },
     /// All messages are erased, if the head is as expected.
     Clear {
         expect: Option<u64>,
@@ -43,6 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..50u64).prop_map(|at_hand| Step::Cold { at_hand }),
         1 => Just(Step::Forget),
         1 => Just(Step::Restart),
+        2 => (1..9u64).prop_map(|count| Step::Retract { count }),
         1 => prop::option::of(0..2u64).prop_map(|expect| Step::Clear { expect }),
     ]
 }
@@ -51,14 +56,19 @@ fn step() -> impl Strategy<Value = Step> {
 type Known = BTreeMap<u8, (u64, u8)>;
 
 /// The expected result for a batch: numbers, and whether each message is new.
-fn expected(known: &Known, head: u64, batch: &[(u8, u8)]) -> Option<(Vec<MessageSeq>, Known)> {
+fn expected(
+    known: &Known,
+    retracted: &BTreeSet<u64>,
+    head: u64,
+    batch: &[(u8, u8)],
+) -> Option<(Vec<MessageSeq>, Known)> {
     let mut known = known.clone();
     let mut next = head;
     let mut places = Vec::new();
     for (id, text) in batch {
         match known.get(id) {
             Some((seq, said)) if *id != 0 => {
-                if said != text {
+                if said != text || retracted.contains(seq) {
                     return None;
                 }
                 places.push(MessageSeq::Known(*seq));
@@ -82,6 +92,7 @@ proptest! {
     ) {
         let mut world = World::new();
         let mut known = Known::new();
+        let mut retracted = BTreeSet::new();
         for step in steps {
             let head = world.conversation.head();
             match step {
@@ -93,10 +104,12 @@ proptest! {
                     }).collect();
                     let expect = expect.map(|it| head.saturating_sub(it));
                     let result = world.append(expect, &messages);
-                    let Some((places, after)) = expected(&known, head, &batch) else {
+                    let Some((places, after)) = expected(&known, &retracted, head, &batch) else {
                         let is_reused = matches!(
                             result,
-                            Err(Refusal::IdReused { .. } | Refusal::IdRepeated { .. })
+                            Err(Refusal::IdReused { .. }
+                                | Refusal::IdRetracted { .. }
+                                | Refusal::IdRepeated { .. })
                         );
                         prop_assert!(is_reused, "{:?}", result);
                         continue;
@@ -124,6 +137,27 @@ proptest! {
                 Step::Cold { at_hand } => world.at_hand = (head + 1).saturating_sub(at_hand),
                 Step::Forget => world.conversation.forget_older_ids(),
                 Step::Restart => world.restart(),
+                Step::Retract { count } => {
+                    let id = format!("r{head}");
+                    let result = world.retract(&id, head, RetractExtent::Newest(count));
+                    let live = (world.conversation.start()..=head).rev();
+                    let live = live.filter(|seq| !retracted.contains(seq));
+                    let first = live.take(count as usize).last();
+                    match first {
+                        _ if head == 0 && world.conversation.state().version == 0 => {
+                            prop_assert_eq!(result, Err(Refusal::Missing));
+                        }
+                        None => prop_assert_eq!(result, Ok(None)),
+                        Some(first) => {
+                            prop_assert_eq!(result, Ok(Some((head + 1, first))));
+                            retracted.extend(first..=head + 1);
+                        }
+                    }
+                    for seq in world.conversation.start()..=head + 1 {
+                        let is_retracted = world.conversation.state().retracted.contains(seq);
+                        prop_assert_eq!(is_retracted, retracted.contains(&seq));
+                    }
+                }
                 Step::Clear { expect } => {
                     let expect = expect.map(|it| head.saturating_sub(it));
                     let result = world.change(None, &Change::Clear { expect });

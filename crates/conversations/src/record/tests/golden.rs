@@ -134,6 +134,7 @@ fn state_and_its_changes() {
             message: b"s".to_vec(),
         }),
         cleared: None,
+        retracted: Retracted::default(),
         cursors,
     };
     let bytes = encoded(|out| state.encode(out));
@@ -211,6 +212,62 @@ fn events_and_drafts() {
     };
     let expected = b"\x03\0\0\0\0\0\0\0\x02\x05\0\0\0\0\0\0\0";
     assert_golden(&close.encode(), &[expected]);
+}
+
+#[test]
+fn a_retraction() {
+    let retraction = Retraction {
+        first_seq: 0x0203,
+        count: 4,
+    };
+    let view = MessageView {
+        links: Links {
+            event: 9,
+            tokens_before: 8,
+            instruction: 7,
+        },
+        ..MessageView::of_retraction("r-1", retraction)
+    };
+    let bytes = encoded(|out| view.encode(out));
+    let expected: &[&[u8]] = &[
+        b"\0\x04\0\0\0\0",
+        b"\x09\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0",
+        b"\x03\x02\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+        b"\x03r-1\0\0\0",
+        b"\0\0\0\0\0\0",
+    ];
+    assert_golden(&bytes, expected);
+    assert_eq!(MessageView::decode(&bytes), Ok(view));
+    assert_eq!(crate::record::retraction(&bytes), Some(retraction));
+    assert_eq!(crate::record::retraction(&bytes[..40]), None);
+    assert_eq!(crate::record::retraction(b"\0\x01"), None);
+}
+
+#[test]
+fn state_with_retracted_messages() {
+    let ranges = [(2, 3), (5, 0x0607)].map(|(first, last)| SeqRange { first, last });
+    let state = State {
+        retracted: Retracted::from_ranges(ranges.to_vec()).unwrap(),
+        ..State::default()
+    };
+    let plain = encoded(|out| State::default().encode(out));
+    let bytes = encoded(|out| state.encode(out));
+    let (before, cursors) = plain.split_at(plain.len() - 4);
+    let mut before = before.to_vec();
+    before[1] = 8;
+    let expected: &[&[u8]] = &[
+        &before,
+        b"\x02\0",
+        b"\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0",
+        b"\x05\0\0\0\0\0\0\0\x07\x06\0\0\0\0\0\0",
+        cursors,
+    ];
+    assert_golden(&bytes, expected);
+    assert_eq!(State::decode(&bytes), Ok(state));
+    // The ranges must be in order.
+    let mut wrong = bytes.clone();
+    wrong[before.len() + 2] = 6;
+    assert!(State::decode(&wrong).is_err());
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! `telpher conversation put`, `fork` and `delete`.
+//! `telpher conversation put`, `fork`, `clear`, `retract` and `delete`.
 
 use console::{Environment, Failure, output};
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::append::parse_json;
 use super::http::{HttpRequest, Node, print_answer};
@@ -36,6 +36,14 @@ Examples:
   telpher conversation clear support-42 --expect 41  only if message 41 is still the newest
 
 The settings, the metadata and the read marks stay, and the next message gets the next number.";
+
+const RETRACT_EXAMPLES: &str = "\
+Examples:
+  telpher conversation retract support-42 --expect 41 --last 2   take back the two newest messages
+  telpher conversation retract support-42 --expect 41 --after 35 take back all messages after 35
+
+The messages are hidden and their numbers are not used again. Their bytes stay on disk: `clear` and \
+`delete` erase them.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = PUT_EXAMPLES)]
@@ -123,6 +131,44 @@ pub(crate) struct ClearArgs {
     node: NodeArgs,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = RETRACT_EXAMPLES)]
+#[command(group = clap::ArgGroup::new("extent").required(true))]
+pub(crate) struct RetractArgs {
+    /// Name of the conversation: org/namespace/x, or x
+    conversation: String,
+
+    /// Number of the newest message; if it is another one, nothing is retracted
+    #[arg(long, value_name = "SEQ")]
+    expect: u64,
+
+    /// Number of newest messages to retract; all if there are fewer
+    #[arg(long, value_name = "N", group = "extent")]
+    last: Option<u64>,
+
+    /// Retract all messages after this number
+    #[arg(long, value_name = "SEQ", group = "extent")]
+    after: Option<u64>,
+
+    /// Id of the request; a repeated request with the same id is answered like the first one
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+#[derive(Serialize)]
+struct Retract<'a> {
+    expect: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+}
+
 #[derive(Serialize)]
 struct Settings<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -202,6 +248,40 @@ pub(super) fn run_clear(args: &ClearArgs, environment: &Environment) -> Result<(
         let answer = answer.map_err(|error| error.report(args.node.format, Some(&name)))?;
         print_answer(args.node.format, &answer, about)
     })
+}
+
+pub(super) fn run_retract(args: &RetractArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = conversation_name(&args.conversation)?;
+    let retract = Retract {
+        expect: args.expect,
+        last: args.last,
+        after: args.after,
+        id: args.id.as_deref(),
+    };
+    block_on(async {
+        let node = Node::connect(&args.node.target, environment).await?;
+        let exchange = async {
+            let path = format!("{}/retract", path_of(&name));
+            node.ask(&HttpRequest::new("POST", path).body(&retract)?)
+                .await
+        };
+        let answer = exchange.await;
+        let answer = answer.map_err(|error| error.report(args.node.format, Some(&name)))?;
+        print_answer(args.node.format, &answer, retracted)
+    })
+}
+
+/// Formats the result of a retraction.
+fn retracted(answer: &Value) -> String {
+    let head = &answer["head_seq"];
+    match answer["count"].as_u64() {
+        Some(0) | None => format!("no message to retract, the newest number is {head}\n"),
+        Some(count) => {
+            let messages = if count == 1 { "message" } else { "messages" };
+            let (first, last) = (&answer["first_seq"], &answer["last_seq"]);
+            format!("retracted {count} {messages}: numbers {first} to {last} have none now\n")
+        }
+    }
 }
 
 pub(super) fn run_delete(args: &DeleteArgs, environment: &Environment) -> Result<(), Failure> {

@@ -247,6 +247,11 @@ impl Screen {
                 let seq = &data["cleared_seq"];
                 output::print_text(&format!("~ messages up to {seq} were cleared\n"))
             }
+            "retracted" => {
+                self.end_line()?;
+                let (first, last) = (&data["first_seq"], &data["last_seq"]);
+                output::print_text(&format!("~ numbers {first} to {last} were retracted\n"))
+            }
             _ => Ok(()),
         }
     }

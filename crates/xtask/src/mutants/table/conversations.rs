@@ -17,7 +17,7 @@ static STORE: Subject = Subject {
     proofs: &["--package", "telpher-store", "--lib"],
 };
 
-pub(super) static MUTANTS: [Mutant; 9] = [
+pub(super) static MUTANTS: [Mutant; 10] = [
     Mutant {
         name: "conflict-of-what-is-not-durable",
         subject: &CONVERSATIONS,
@@ -68,6 +68,17 @@ pub(super) static MUTANTS: [Mutant; 9] = [
             replacement: "now_ns.saturating_sub(since_ns) > u64::MAX - CARRY_AFTER_NS",
         }],
         proof: "tests::erasure::erased_data_leaves_the_disk_while_other_drafts_are_open",
+    },
+    Mutant {
+        name: "retraction-before-it-is-durable",
+        subject: &CONVERSATIONS,
+        harm: "a reader misses messages that are there again after the next power failure",
+        edits: &[Edit {
+            file: "read.rs",
+            text: "retracted: room.engine.retracted_at(head),",
+            replacement: "retracted: room.engine.state().retracted.clone(),",
+        }],
+        proof: "tests::retract::retraction_is_shown_once_it_is_durable",
     },
     Mutant {
         name: "clear-before-it-is-durable",
