@@ -67,8 +67,8 @@ pub(crate) struct UsageDocument {
     from: String,
     /// Last day of the period (UTC).
     to: String,
-    /// What a row is about.
-    #[schema(inline)]
+    /// What a row is about: `day`, `subject` or `limit`.
+    #[schema(value_type = String, example = "day")]
     by: By,
     /// Rows in the order of day, limit, unit and subject.
     rows: Vec<RowDocument>,
