@@ -14,6 +14,11 @@ const BATCHED_FROM: i16 = 4;
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
 
+/// Returns the coordinators.
+///
+/// In the versions with one key, the coordinator of a transaction on a cluster is refused with
+/// TRANSACTIONAL_ID_AUTHORIZATION_FAILED: librdkafka, which uses them, asks again after every other error
+/// until its time limit, and shows the message of this one.
 pub(crate) fn answer(client: &Client, version: i16, request: Request) -> Response {
     let brokers = Brokers::of(client);
     let find = |key: String| {
@@ -27,7 +32,10 @@ pub(crate) fn answer(client: &Client, version: i16, request: Request) -> Respons
             ..Response::default()
         };
     }
-    let found = find(request.key);
+    let mut found = find(request.key);
+    if found.error_code == no_transactions().code {
+        found.error_code = ErrorCode::TransactionalIdAuthorizationFailed;
+    }
     Response {
         error_code: found.error_code,
         error_message: found.error_message,

@@ -382,6 +382,19 @@ async fn transactions_are_refused_and_not_listed() {
     let id = || "tx".to_owned();
     let response = client.ask(4, &coordinator(1)).await;
     assert_eq!(response.coordinators[0].error_code, refused);
+    let request = find_coordinator::Request {
+        key: id(),
+        key_type: 1,
+        ..find_coordinator::Request::default()
+    };
+    let response = client.ask(2, &request).await;
+    let code = ErrorCode::TransactionalIdAuthorizationFailed;
+    assert_eq!(response.error_code, code, "the one that librdkafka shows");
+    let message = response.error_message.unwrap_or_default();
+    assert!(
+        message.contains("a cluster has no transactions"),
+        "{message}"
+    );
     let request = init_producer_id::Request {
         transactional_id: Some(id()),
         transaction_timeout_ms: 1_000,
