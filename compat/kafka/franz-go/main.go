@@ -1,6 +1,7 @@
 // What franz-go does with its defaults, against a broker.
 //
 //	franz-go HOST:PORT [PART...]
+//	franz-go cluster SERVERS SOURCE TARGET
 //
 // Each part makes topics and groups of its own, and says `ok PART` when everything was as it should be.
 package main
@@ -51,8 +52,12 @@ var parts = []part{
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: franz-go HOST:PORT [PART...]")
+		fmt.Fprintln(os.Stderr, "usage: franz-go HOST:PORT [PART...] | cluster SERVERS SOURCE TARGET")
 		os.Exit(2)
+	}
+	if os.Args[1] == "cluster" && len(os.Args) == 5 {
+		copyJob(os.Args[2], os.Args[3], os.Args[4])
+		return
 	}
 	it := &broker{address: os.Args[1]}
 	it.admin = kadm.NewClient(must(it.client()))

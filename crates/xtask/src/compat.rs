@@ -8,10 +8,13 @@
 //! `compat --a2a-tck DIR` runs the technology compatibility kit of A2A, which is in no package registry,
 //! from a checkout.
 //!
+//! `--cluster` runs Kafka clients against three nodes whose leader moves: [`cluster`].
+//!
 //! To add a client: one entry in its family's `CLIENTS`. To add a family: a module, and one entry in [`FAMILIES`].
 
 mod a2a;
 mod client;
+mod cluster;
 mod kafka;
 mod kafka_suites;
 mod openapi;
@@ -73,14 +76,19 @@ const FAMILIES: [Family; 4] = [
     },
 ];
 
-/// Runs the named clients and families, or all. `--a2a-tck DIR` runs the A2A TCK from a checkout.
+/// Runs the named clients and families, or all. `--a2a-tck DIR` runs the A2A TCK from a checkout, and
+/// `--cluster` Kafka clients against a cluster whose leader moves.
 ///
 /// # Errors
 /// When a name is unknown, when a client cannot be fetched, or when a client fails. After a failure
 /// the other clients still run.
 pub(crate) fn run(args: &[String]) -> Result<()> {
+    let cluster = args
+        .split_first()
+        .filter(|(first, _)| *first == "--cluster");
     let checkout = match args {
         [option, directory] if option == "--a2a-tck" => Some(Path::new(directory)),
+        _ if cluster.is_some() => None,
         _ => {
             check_names(args)?;
             None
@@ -90,6 +98,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step::run("build the node", build, BUILD_LIMIT)?;
     let workspace = std::env::current_dir()?.join(WORKSPACE);
     fs::create_dir_all(&workspace)?;
+    if let Some((_, names)) = cluster {
+        return cluster::run(names, &workspace);
+    }
     if let Some(checkout) = checkout {
         return a2a::run(&workspace, checkout);
     }

@@ -116,13 +116,14 @@ const TASKS: [Task; 24] = [
     },
     Task {
         name: "oracle",
-        about: "send the same Kafka requests to Apache Kafka and to a node, and compare the responses",
+        about: "send the same Kafka requests to Apache Kafka and to a node, and compare the responses; \
+                with --cluster, to three brokers and three nodes",
         run: oracle::run,
     },
     Task {
         name: "compat",
         about: "run third-party clients against a node: all, or the named families (kafka, slim) and clients; \
-                --a2a-tck DIR",
+                --a2a-tck DIR; --cluster: Kafka clients while the leader of a cluster moves",
         run: compat::run,
     },
     Task {

@@ -10,7 +10,7 @@ use super::client::{Client, FETCH_LIMIT, RUN_LIMIT, TestNode, install_python, py
 use crate::step::{self, is_installed};
 
 const SCRIPTS: &str = "compat/kafka";
-const VENV: &str = "venv";
+pub(super) const VENV: &str = "venv";
 
 pub(super) const CLIENTS: [Client; 6] = [
     Client {
@@ -67,7 +67,7 @@ fn find_kcat(_: &Path) -> Result<()> {
     Ok(())
 }
 
-fn fetch_python(workspace: &Path) -> Result<()> {
+pub(super) fn fetch_python(workspace: &Path) -> Result<()> {
     let requirements = Path::new(SCRIPTS).join("requirements.txt");
     install_python(workspace, VENV, &requirements)
 }
@@ -80,7 +80,7 @@ fn python(workspace: &Path, script: &str, served: &TestNode) -> Command {
     command
 }
 
-fn fetch_node(workspace: &Path) -> Result<()> {
+pub(super) fn fetch_node(workspace: &Path) -> Result<()> {
     fs::copy(
         Path::new(SCRIPTS).join("package.json"),
         workspace.join("package.json"),
@@ -98,7 +98,7 @@ fn node(workspace: &Path, served: &TestNode) -> Command {
     command
 }
 
-fn fetch_go(workspace: &Path) -> Result<()> {
+pub(super) fn fetch_go(workspace: &Path) -> Result<()> {
     let mut build = Command::new("go");
     build.arg("-C").arg(Path::new(SCRIPTS).join("franz-go"));
     build

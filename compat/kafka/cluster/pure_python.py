@@ -1,0 +1,68 @@
+"""A producer and a group's copy job on kafka-python, with its defaults.
+
+    pure_python.py SERVERS SOURCE TARGET
+"""
+
+import os
+import sys
+import time
+
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError
+
+from report import END_LIMIT_S, PARTITIONS, PAUSE_S, Report
+
+
+def main():
+    servers, source, target = sys.argv[1:]
+    servers = servers.split(",")
+    report = Report()
+
+    def produce(report):
+        producer = KafkaProducer(bootstrap_servers=servers)
+        number = 0
+        while not report.is_over.is_set():
+            value = str(number).encode()
+            sent = producer.send(source, value, partition=number % PARTITIONS)
+            sent.add_callback(lambda _, number=number: report.acked(number))
+            sent.add_errback(lambda error, number=number: report.error(f"record {number}", error))
+            number += 1
+            time.sleep(PAUSE_S)
+        producer.flush(END_LIMIT_S)
+        producer.close()
+
+    def copy(report):
+        consumer = KafkaConsumer(
+            source,
+            bootstrap_servers=servers,
+            group_id=f"copies-{target}",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        producer = KafkaProducer(bootstrap_servers=servers)
+        while not report.is_all_copied():
+            read = [it for some in consumer.poll(200).values() for it in some]
+            sent = [producer.send(target, it.value, partition=it.partition) for it in read]
+            producer.flush()
+            for one in sent:
+                one.get(0)
+            if read:
+                consumer.commit()
+                report.copied(int(it.value) for it in read)
+        consumer.close()
+
+    report.run(produce, copy)
+    try:
+        producer = KafkaProducer(
+            bootstrap_servers=servers, transactional_id=f"transactions-{target}"
+        )
+        producer.init_transactions()
+        report.say("error transaction: it is not refused")
+    except KafkaError as error:
+        report.say(f"refused {type(error).__name__}: {error}")
+    # A thread that hangs does not hold up the end.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
