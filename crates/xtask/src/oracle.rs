@@ -6,9 +6,12 @@
 //! responses are decoded and compared field by field, without fields that differ by nature (ids,
 //! addresses, messages). Requests that the node does not support are reported separately from
 //! differences. The task fails on any difference that is not listed, with its reason, in
-//! `otherwise`.
+//! [`intended`].
+//!
+//! `--cluster` compares three brokers of Apache Kafka with three nodes: [`cluster`].
 
 mod brokers;
+mod cluster;
 mod connection;
 mod groups;
 mod intended;
@@ -22,8 +25,9 @@ mod views;
 
 use anyhow::{Result, bail};
 
-use self::brokers::{Kafka, Node};
-use self::script::Script;
+use self::brokers::{Kafka, Node, Nodes};
+use self::intended::{INTENDED, INTENDED_OF_CLUSTER};
+use self::script::{NOT_YET, Rules, Script};
 use crate::step::expect_none;
 use crate::step::heading;
 
@@ -41,16 +45,46 @@ const COMPARISONS: [(&str, Comparison); 7] = [
     ("rules", views::compare_rules),
 ];
 
-/// Starts both brokers and compares them.
+/// Starts both brokers and compares them. With `--cluster`, starts three of each.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    expect_none(args)?;
+    match args {
+        [flag] if flag == "--cluster" => compare_clusters(),
+        args => expect_none(args).and_then(|()| compare_brokers()),
+    }
+}
+
+fn compare_brokers() -> Result<()> {
     let node = Node::start()?;
-    let kafka = Kafka::start()?;
-    let mut script = Script::new(&kafka.address, &node.address)?;
+    let kafka = Kafka::start(1)?;
+    let rules = Rules {
+        compared: &["epoch"],
+        not_yet: &NOT_YET,
+        intended: INTENDED,
+    };
+    let mut script = Script::new(&kafka.address, &node.address, rules)?;
     for (name, compare) in COMPARISONS {
         heading(name);
         compare(&mut script)?;
     }
+    report(script)
+}
+
+fn compare_clusters() -> Result<()> {
+    let mut nodes = Nodes::start()?;
+    let mut kafka = Kafka::start(3)?;
+    let rules = Rules {
+        compared: &["broker_ids", "isr_nodes", "replica_nodes"],
+        // A broker that does not coordinate a group says so.
+        not_yet: &NOT_YET[..NOT_YET.len() - 1],
+        intended: INTENDED_OF_CLUSTER,
+    };
+    let mut script = Script::new(&kafka.address, &nodes.address, rules)?;
+    let compared = cluster::compare(&mut script, &mut kafka, &mut nodes);
+    let reported = report(script);
+    compared.and(reported)
+}
+
+fn report(script: Script) -> Result<()> {
     heading("result");
     match script.report() {
         0 => Ok(()),

@@ -44,6 +44,63 @@ pub(super) const INTENDED: &[(&str, &str)] = &[
     ),
 ];
 
+/// Requests to a cluster, by their title.
+pub(super) const INTENDED_OF_CLUSTER: &[(&str, &str)] = &[
+    ("CreateTopics v4, min.insync.replicas=3", QUORUM),
+    ("CreateTopics v4, min.insync.replicas=4", QUORUM),
+    ("IncrementalAlterConfigs v1, min.insync.replicas=3", QUORUM),
+    ("IncrementalAlterConfigs v1, min.insync.replicas=4", QUORUM),
+    (
+        "DescribeConfigs v4, min.insync.replicas of factor3",
+        EFFECTIVE,
+    ),
+    (
+        "DescribeConfigs v4, min.insync.replicas of insync1",
+        EFFECTIVE,
+    ),
+    ("Metadata v12, topic with one replica", ALL_REPLICAS),
+    (
+        "Metadata v12, topic with the default replicas",
+        ALL_REPLICAS,
+    ),
+    ("Metadata v12, topic with an assigned replica", ALL_REPLICAS),
+    ("FindCoordinator v4, of a transaction", NO_TRANSACTIONS),
+    ("Heartbeat v4, at another coordinator", PASSED_ON),
+    ("Fetch v4, at a broker that does not lead", PASSED_ON),
+    ("ListOffsets v7, at a broker that does not lead", PASSED_ON),
+    (
+        "OffsetForLeaderEpoch v4, at a broker that does not lead",
+        PASSED_ON,
+    ),
+    (
+        "DeleteRecords v2, at a broker that does not lead",
+        PASSED_ON,
+    ),
+    (
+        "Produce v9, acks=1, at a broker that does not lead",
+        PASSED_ON,
+    ),
+    (
+        "Produce v9, acks=-1, at a broker that does not lead",
+        PASSED_ON,
+    ),
+    ("Metadata v12, one broker was killed", LISTED),
+    ("DescribeTopicPartitions v0, one broker was killed", LISTED),
+    ("DescribeCluster v1, one broker was killed", LISTED),
+    ("Fetch v12, behind the end of the older epoch", DIVERGING),
+];
+
+const QUORUM: &str =
+    "a quorum acknowledges a record: more replicas cannot be promised, and are refused";
+const EFFECTIVE: &str = "the effective value is shown, which is the quorum";
+const ALL_REPLICAS: &str = "each partition is on all members";
+const NO_TRANSACTIONS: &str = "a cluster has no transactions";
+const PASSED_ON: &str = "a member passes its clients on to the leader, which answers";
+const LISTED: &str =
+    "members are listed while they do not run: they are out of sync, and not known to be offline";
+const DIVERGING: &str =
+    "only brokers name the epoch of their last record; consumers ask OffsetForLeaderEpoch";
+
 const COLLIDE: &str = "names that collide in metrics are rejected within one request too";
 const SERVER_ERROR: &str = "the request is wrong, not the server";
 const IN_SYNC: &str = "the source is the default, as nobody has set it: Apache Kafka sets it itself, as a dynamic default of \

@@ -9,18 +9,18 @@ use anyhow::{Context, Result, ensure};
 use kafka::RequestBody;
 
 use super::connection::Connection;
-use super::intended::INTENDED;
 use crate::step::now;
 
 /// Fields that are not compared, because they differ by nature: ids that a broker assigns,
 /// addresses, messages, and fields about the age of Apache Kafka.
-const OWN: [&str; 23] = [
+const OWN: [&str; 24] = [
     "broker_ids",
     "client_host",
     "cluster_id",
     "controller_id",
     "coordinator_key",
     "current_leader",
+    "epoch",
     "error_message",
     "host",
     "leader",
@@ -43,7 +43,7 @@ const OWN: [&str; 23] = [
 
 /// Errors of a broker that is still loading its coordinator state, or writing the end of a
 /// transaction. It has done nothing, and the request is retried, as clients do.
-const NOT_YET: [&str; 4] = [
+pub(super) const NOT_YET: [&str; 4] = [
     "error_code: ConcurrentTransactions",
     "error_code: CoordinatorLoadInProgress",
     "error_code: CoordinatorNotAvailable",
@@ -61,8 +61,20 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Maximum number of retries for a change that a broker learns from its controller a moment later.
 const LOOKS: u32 = 50;
 
+/// How the responses of two brokers, or of two clusters, are compared.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    /// Fields that are compared although they differ by nature between brokers of their own.
+    pub(super) compared: &'static [&'static str],
+    /// Errors after which a request is repeated.
+    pub(super) not_yet: &'static [&'static str],
+    /// Intended differences: the title of the request, and the reason.
+    pub(super) intended: &'static [(&'static str, &'static str)],
+}
+
 /// Connections to both brokers, and the differences found.
 pub(super) struct Script {
+    rules: Rules,
     oracle: Connection,
     subject: Connection,
     began: Instant,
@@ -74,8 +86,9 @@ pub(super) struct Script {
 }
 
 impl Script {
-    pub(super) fn new(oracle: &str, subject: &str) -> Result<Self> {
+    pub(super) fn new(oracle: &str, subject: &str, rules: Rules) -> Result<Self> {
         Ok(Self {
+            rules,
             oracle: Connection::open(oracle)?,
             subject: Connection::open(subject)?,
             began: now(),
@@ -84,6 +97,43 @@ impl Script {
             unserved: Vec::new(),
             intended: BTreeSet::new(),
         })
+    }
+
+    /// Connects to other brokers.
+    ///
+    /// # Errors
+    /// When a broker cannot be reached.
+    pub(super) fn connect(&mut self, [oracle, subject]: [&str; 2]) -> Result<()> {
+        self.oracle = Connection::open(oracle)?;
+        self.subject = Connection::open(subject)?;
+        Ok(())
+    }
+
+    /// Sends the same request to both brokers, and returns the responses without a comparison.
+    ///
+    /// # Errors
+    /// When a broker cannot be reached or does not answer.
+    pub(super) fn ask<R: RequestBody>(
+        &mut self,
+        version: i16,
+        request: &R,
+    ) -> Result<[R::Response; 2]>
+    where
+        R::Response: Debug,
+    {
+        let not_yet = self.rules.not_yet;
+        let theirs = ready(&mut self.oracle, version, request, not_yet)?;
+        let ours = ready(&mut self.subject, version, request, not_yet)?;
+        let both = theirs.zip(ours).context("a connection was closed")?;
+        Ok(both.into())
+    }
+
+    /// Notes a difference unless a statement about our node holds.
+    pub(super) fn check(&mut self, holds: bool, statement: &str) {
+        self.asked += 1;
+        if !holds {
+            self.differences.push(format!("not so: {statement}"));
+        }
     }
 
     /// Sends the same request to both brokers. Returns the oracle's response first.
@@ -135,16 +185,19 @@ impl Script {
     where
         R::Response: Debug,
     {
+        let Rules {
+            compared, not_yet, ..
+        } = self.rules;
         let words = |answer: Option<R::Response>| {
             answer.map(|mut answer| {
                 tidy(&mut answer);
-                masked(&answer)
+                masked(&answer, compared)
             })
         };
         for _ in 0..LOOKS {
-            let theirs = ready(&mut self.oracle, version, request)
+            let theirs = ready(&mut self.oracle, version, request, not_yet)
                 .with_context(|| title::<R>(name, version))?;
-            let ours = ready(&mut self.subject, version, request)
+            let ours = ready(&mut self.subject, version, request, not_yet)
                 .with_context(|| title::<R>(name, version))?;
             if words(theirs) == words(ours) {
                 break;
@@ -186,7 +239,10 @@ impl Script {
             took < LIMIT,
             "{title}: not sent after {took:.0?}, the limit is {LIMIT:.0?}"
         );
-        let expected = ready(&mut self.oracle, version, of_oracle);
+        let Rules {
+            compared, not_yet, ..
+        } = self.rules;
+        let expected = ready(&mut self.oracle, version, of_oracle, not_yet);
         let expected = expected.with_context(|| format!("{title}, by Apache Kafka"))?;
         // Apache Kafka drops some requests without a response: there is nothing to compare with.
         let Some(mut expected) = expected else {
@@ -198,7 +254,7 @@ impl Script {
             return Ok([Some(expected), None]);
         }
         self.asked += 1;
-        let mut answer = match ready(&mut self.subject, version, of_subject) {
+        let mut answer = match ready(&mut self.subject, version, of_subject, not_yet) {
             Ok(Some(answer)) => answer,
             nothing => {
                 let why = match nothing {
@@ -211,12 +267,17 @@ impl Script {
         };
         tidy(&mut expected);
         tidy(&mut answer);
-        self.record(&title, masked(&expected), masked(&answer));
+        let (theirs, ours) = (masked(&expected, compared), masked(&answer, compared));
+        self.record(&title, theirs, ours);
         Ok([Some(expected), Some(answer)])
     }
 
     fn record(&mut self, title: &str, theirs: String, ours: String) {
-        let intended = INTENDED.iter().find(|(asked, _)| *asked == title);
+        let intended = self
+            .rules
+            .intended
+            .iter()
+            .find(|(asked, _)| *asked == title);
         match (theirs == ours, intended) {
             (true, None) => {}
             (false, Some((asked, _))) => {
@@ -234,7 +295,7 @@ impl Script {
     /// Prints everything, and returns the number of unintended differences and of intended ones
     /// that are missing.
     pub(super) fn report(mut self) -> usize {
-        for (asked, _) in INTENDED {
+        for (asked, _) in self.rules.intended {
             if !self.intended.contains(asked)
                 && !self.differences.iter().any(|it| it.starts_with(asked))
             {
@@ -247,7 +308,7 @@ impl Script {
         for unserved in &self.unserved {
             eprintln!("not supported: {unserved}");
         }
-        for (asked, why) in INTENDED {
+        for (asked, why) in self.rules.intended {
             eprintln!("intended difference: {asked}: {why}");
         }
         let (asked, differ) = (self.asked, self.differences.len());
@@ -269,6 +330,7 @@ fn ready<R: RequestBody>(
     door: &mut Connection,
     version: i16,
     request: &R,
+    not_yet: &[&str],
 ) -> Result<Option<R::Response>>
 where
     R::Response: Debug,
@@ -279,7 +341,7 @@ where
             return Ok(None);
         };
         let text = format!("{answer:?}");
-        if !NOT_YET.iter().any(|code| text.contains(code)) {
+        if !not_yet.iter().any(|code| text.contains(code)) {
             return Ok(Some(answer));
         }
         ensure!(
@@ -290,8 +352,8 @@ where
     }
 }
 
-/// Formats the response by `Debug`, with an underscore in place of each ignored value.
-fn masked(answer: &impl Debug) -> String {
+/// Formats the response by `Debug`, with an underscore in place of each value that is not compared.
+fn masked(answer: &impl Debug, compared: &[&str]) -> String {
     let text = format!("{answer:?}");
     let mut masked = String::with_capacity(text.len());
     let mut rest = text.as_str();
@@ -303,7 +365,7 @@ fn masked(answer: &impl Debug) -> String {
         masked += before;
         masked += ": ";
         rest = behind;
-        if OWN.contains(&field) {
+        if OWN.contains(&field) && !compared.contains(&field) {
             masked.push('_');
             rest = &behind[value_size(behind)..];
         }
@@ -369,9 +431,11 @@ mod tests {
             ],
         };
         assert_eq!(
-            masked(&answer),
+            masked(&answer, &[]),
             "Answer { error_message: _, count: 7, host: _, members: [Member { member_id: _, code: 3 }, \
              Member { member_id: _, code: 4 }] }"
         );
+        let compared = masked(&answer.members[0], &["member_id"]);
+        assert_eq!(compared, "Member { member_id: \"a-1\", code: 3 }");
     }
 }
