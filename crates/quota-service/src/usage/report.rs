@@ -22,7 +22,7 @@ pub struct UsageQuery<'a> {
     pub limit: Option<&'a str>,
     /// The pattern of the subjects.
     pub subject: Option<&'a Pattern>,
-    /// What a row is about.
+    /// The grouping of rows.
     pub by: UsageBy,
     /// The position after which the page starts.
     pub after: Option<UsageCursor>,
@@ -32,7 +32,7 @@ pub struct UsageQuery<'a> {
     pub is_visible: Option<&'a (dyn Fn(&str) -> bool + Sync)>,
 }
 
-/// What a row of a page is about.
+/// The grouping of rows of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UsageBy {
     /// A subject, a limit and a day.
@@ -60,7 +60,7 @@ pub struct UsageCursor {
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
-    /// What the row is about.
+    /// The day, the limit and the subject of the row.
     pub at: UsageCursor,
     /// The amount, in the unit of the limit.
     pub amount: u64,

@@ -1,4 +1,4 @@
-//! What the takes of a shard have cost since the sums were last collected.
+//! Sums of the costs of a shard's takes since usage was last collected.
 
 use hashbrown::HashTable;
 use quota::LimitId;
