@@ -381,7 +381,11 @@ async fn newest_messages_are_retracted_over_http() {
         (&*told.kind, &*told.data, &*told.id),
         ("retracted", r#"{"first_seq":2,"last_seq":4}"#, "4")
     );
-    let headers = [("if-match", "\"4\""), ("idempotency-key", "undo-2")];
+    let headers = [
+        ("content-type", "application/json"),
+        ("if-match", "\"4\""),
+        ("idempotency-key", "undo-2"),
+    ];
     let body = json!({"after": 1}).to_string();
     let nothing = door
         .ask_with("POST", &path, &headers, body.as_bytes())

@@ -24,8 +24,6 @@ pub(super) fn of_benchmarks() -> Vec<Table> {
         kafka::bulk(),
         kafka::end_to_end(),
         kafka::idle(),
-        kafka::cluster(),
-        kafka::faults(),
         slim::nodes(),
         slim::reliable(),
         slim::subscriptions(),
