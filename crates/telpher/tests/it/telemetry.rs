@@ -167,7 +167,7 @@ fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
 }
 
 /// Returns the messages or texts of a field.
-fn all<'a>(bytes: &'a [u8], wanted: u64) -> Vec<&'a [u8]> {
+fn all(bytes: &[u8], wanted: u64) -> Vec<&[u8]> {
     let fields = fields(bytes).into_iter();
     let wanted = fields.filter_map(|field| match field {
         Field::Bytes(number, bytes) if number == wanted => Some(bytes),
