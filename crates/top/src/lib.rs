@@ -1,8 +1,8 @@
 //! `telpher top`: the numbers of a node in a terminal.
 //!
-//! A sample is what the node's own agents answer at one moment ([`sample`]). The model turns two
-//! samples into the rows of a view ([`views`], [`table`]) and keys into a state ([`state`]); both
-//! know neither the terminal nor the node. Drawing ([`draw`]) knows the state only.
+//! A sample is what the node's own agents answer at one moment (`sample`). The model turns two
+//! samples into the rows of a view (`views`, `table`) and keys into a state (`state`); both
+//! know neither the terminal nor the node. Drawing (`draw`) knows the state only.
 //!
 //! Invariant: *the terminal is restored however the command ends.*
 
