@@ -1,18 +1,22 @@
 //! Three nodes of a cluster, each with its topics and its Kafka listener while it leads, on simulated
 //! disks and a simulated network.
 
+mod disk;
 mod listeners;
 mod running;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use journal::disk::SimulatedDisk;
 use net::Stream;
 
+use self::disk::{DiskState, SYNC};
 use self::listeners::{Listeners, host};
 use self::running::{Reports, RunningMember, Start};
 use crate::Network;
+use crate::world::SimClock;
 
 /// Nodes of the cluster.
 const NODES: u64 = 3;
@@ -34,8 +38,12 @@ pub struct Cluster {
 struct Member {
     id: u64,
     disk: SimulatedDisk,
+    /// The clock of the machine, which goes on while the node does not run.
+    clock: Arc<SimClock>,
     reports: Reports,
     starts: u64,
+    /// The disk has been full, failing or hanging since the node was started.
+    had_disk_fault: bool,
     running: Option<RunningMember>,
 }
 
@@ -65,8 +73,10 @@ impl Cluster {
         let member = |id| Member {
             id,
             disk: SimulatedDisk::new(dice.u64(..)),
+            clock: Arc::new(SimClock::start()),
             reports: Reports::default(),
             starts: 0,
+            had_disk_fault: false,
             running: None,
         };
         let members = (1..=NODES).map(member).collect();
@@ -95,7 +105,7 @@ impl Cluster {
         members.filter_map(|it| Some((it.id, it.running.as_ref()?)))
     }
 
-    /// Starts a node on its disk, unless it runs.
+    /// Starts a node on its disk, unless it runs. The disk is repaired before.
     pub async fn open(&mut self, id: u64) {
         let seed = self.dice.u64(..);
         let founders = self.ids();
@@ -104,9 +114,12 @@ impl Cluster {
         if member.running.is_some() {
             return;
         }
+        disk::repair(&member.disk);
+        member.had_disk_fault = false;
         let start = Start {
             id,
             seed,
+            clock: member.clock.clone(),
             reports: member.reports.clone(),
             founders: (member.starts == 0).then_some(founders),
         };
@@ -135,11 +148,71 @@ impl Cluster {
         }
     }
 
+    /// Ends the processes of nodes that have failed.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a node has failed on a good disk.
+    pub fn end_failed(&mut self) {
+        for id in self.ids() {
+            if let Some(reason) = self.disk_state(id).and_then(DiskState::failure) {
+                let is_explained = self.member(id).had_disk_fault;
+                assert!(is_explained, "node {id} fails on a good disk: {reason}");
+                self.stop(id, false);
+            }
+        }
+    }
+
+    fn disk_state(&self, id: u64) -> Option<&DiskState> {
+        let mut running = self.running().filter(|(it, _)| *it == id);
+        running.next().map(|(_, running)| running.disk())
+    }
+
     /// Sets the longest time of a node's syncs.
     pub fn set_sync(&self, id: u64, longest: Duration) {
-        let member = self.running().find(|(it, _)| *it == id);
-        if let Some((_, running)) = member {
-            running.set_sync(longest);
+        if let Some(disk) = self.disk_state(id) {
+            disk.set_sync(longest);
+        }
+    }
+
+    /// Lets no call of a node's disk return any more, until the node is stopped or the disk repaired.
+    pub fn hang_disk(&mut self, id: u64) {
+        if let Some(disk) = self.disk_state(id) {
+            disk.set_hanging(true);
+        }
+        self.member(id).had_disk_fault = true;
+    }
+
+    /// Leaves less room on a node's disk than a segment needs.
+    pub fn fill_disk(&mut self, id: u64) {
+        let member = self.member(id);
+        disk::fill(&member.disk);
+        member.had_disk_fault = true;
+    }
+
+    /// Lets the next sync of a node's disk fail.
+    pub fn fail_sync(&mut self, id: u64) {
+        let member = self.member(id);
+        disk::fail_sync(&member.disk);
+        member.had_disk_fault = true;
+    }
+
+    /// Sets the difference of a node's clock to the true time, in milliseconds.
+    pub fn set_skew(&self, id: u64, skew_ms: i64) {
+        self.members[id as usize - 1].clock.set_skew(skew_ms);
+    }
+
+    /// Ends all faults of disks and clocks, and starts the nodes that do not run.
+    pub async fn repair(&mut self) {
+        self.end_failed();
+        for id in self.ids() {
+            disk::repair(&self.member(id).disk);
+            self.set_skew(id, 0);
+            self.open(id).await;
+            if let Some(disk) = self.disk_state(id) {
+                disk.set_sync(SYNC);
+                disk.set_hanging(false);
+            }
         }
     }
 
@@ -162,17 +235,14 @@ impl Cluster {
         }
     }
 
-    /// Starts the nodes that do not run, and waits until all have the same blocks, all of them
-    /// committed.
+    /// Ends the faults of disks and clocks, starts the nodes that do not run, and waits until all have
+    /// the same blocks, all of them committed.
     ///
     /// # Panics
     ///
     /// Panics if that takes longer than a minute of simulated time, or if blocks differ.
     pub async fn agree(&mut self) {
-        for id in self.ids() {
-            self.open(id).await;
-            self.set_sync(id, running::SYNC);
-        }
+        self.repair().await;
         let agreed = async {
             while !self.is_agreed() {
                 tokio::time::sleep(AGREE_POLL).await;

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -42,10 +43,11 @@ pub fn run_all(seeds: Range<u64>, world: impl Fn(u64) -> Vec<String>) -> Vec<Vec
     seeds.map(run).collect()
 }
 
-/// The node's clock, which shows simulated time.
+/// The node's clock, which shows simulated time. The time of day may be wrong.
 #[derive(Debug)]
 pub(crate) struct SimClock {
     start: Instant,
+    skew_ms: AtomicI64,
 }
 
 impl SimClock {
@@ -53,7 +55,13 @@ impl SimClock {
     pub(crate) fn start() -> Self {
         Self {
             start: Instant::now(),
+            skew_ms: AtomicI64::new(0),
         }
+    }
+
+    /// Sets the difference of the time of day to the true one, in milliseconds.
+    pub(crate) fn set_skew(&self, skew_ms: i64) {
+        self.skew_ms.store(skew_ms, Ordering::Relaxed);
     }
 }
 
@@ -63,7 +71,9 @@ impl Clock for SimClock {
     }
 
     fn unix_ms(&self) -> u64 {
-        1_700_000_000_000 + self.start.elapsed().as_millis() as u64
+        let skew_ms = self.skew_ms.load(Ordering::Relaxed);
+        let true_ms = 1_700_000_000_000 + self.start.elapsed().as_millis() as u64;
+        true_ms.saturating_add_signed(skew_ms)
     }
 }
 

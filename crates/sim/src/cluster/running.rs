@@ -10,15 +10,14 @@ use door::Open;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use journal::disk::SimulatedDisk;
-use journal::{
-    Background, Commit, DecidedBlock, Index, Journal, Line, LineStep, Reign, ShardId, Stage,
-};
+use journal::{Commit, DecidedBlock, Index, Journal, Reign, ShardId, Stage};
 use net::Stream;
 use node::{Parts, StorageParts};
 use parking_lot::Mutex;
-use platform::{Clock, Ports};
+use platform::Ports;
 use tokio::task::JoinSet;
 
+use super::disk::DiskState;
 use super::listeners::{Dialer, Listener, Listeners, OpenServices, address};
 use crate::world::{SimClock, SimEntropy};
 
@@ -27,14 +26,11 @@ const CLUSTER: u64 = 0xC1;
 
 const SHARDS: u16 = 2;
 
+/// Time of the first block, which all founders have, in milliseconds since 1970.
+const BEGIN_MS: u64 = 1_700_000_000_000;
+
 /// Size of a segment of the journal.
 const SEGMENT_SIZE: u64 = 256 << 10;
-
-/// Longest time of a sync of a good disk.
-pub(super) const SYNC: Duration = Duration::from_millis(2);
-
-/// Shortest time of a sync, in microseconds.
-const SYNC_US_MIN: u64 = 100;
 
 /// Time for which the leader of shard 0 must be the same before it leads the other shards too.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -50,6 +46,7 @@ pub(super) struct Start {
     pub(super) id: u64,
     /// Everything about the run follows from it.
     pub(super) seed: u64,
+    pub(super) clock: Arc<SimClock>,
     pub(super) reports: Reports,
     /// The first members of the cluster, if it begins.
     pub(super) founders: Option<Vec<u64>>,
@@ -77,7 +74,7 @@ pub(super) struct RunningMember {
     node: Arc<Node>,
     listeners: Listeners,
     services: OpenServices,
-    sync: Arc<Mutex<Duration>>,
+    disk: DiskState,
     tasks: JoinSet<()>,
 }
 
@@ -98,11 +95,12 @@ impl RunningMember {
         let Start {
             id,
             seed,
+            clock,
             reports,
             founders,
         } = start;
         let ports = Ports {
-            clock: Arc::new(SimClock::start()),
+            clock,
             entropy: Arc::new(SimEntropy::new(seed)),
         };
         let options = journal::Options {
@@ -118,20 +116,14 @@ impl RunningMember {
         let opened = Journal::open_stepped(Arc::new(disk.clone()), &options)
             .expect("a journal can be opened after a crash");
         let journal = Arc::new(opened.journal);
-        let sync = Arc::new(Mutex::new(SYNC));
         let mut tasks = JoinSet::new();
-        let dice = fastrand::Rng::with_seed(seed);
-        let clock = ports.clock.clone();
-        tasks.spawn(step(
-            opened.line,
-            opened.background,
-            clock,
-            sync.clone(),
-            dice,
-        ));
+        let state = DiskState::new();
+        let (clock, dice) = (ports.clock.clone(), fastrand::Rng::with_seed(seed));
+        let steps = state.clone();
+        tasks.spawn(steps.step(opened.line, opened.background, clock, dice));
         if let Some(founders) = founders {
             let members: Vec<_> = founders.into_iter().map(member).collect();
-            let begun = ::cluster::init(&journal, &members, ports.clock.unix_ms()).await;
+            let begun = ::cluster::init(&journal, &members, BEGIN_MS).await;
             begun.expect("a cluster begins on empty disks");
         }
         let settings = Settings {
@@ -158,14 +150,20 @@ impl RunningMember {
             connections: Arc::default(),
         };
         listeners.add(id, listener);
-        tasks.spawn(lead(node.clone(), journal.clone(), ports, services.clone()));
+        let leading = Leading {
+            node: node.clone(),
+            journal: journal.clone(),
+            ports,
+            services: services.clone(),
+        };
+        tasks.spawn(leading.run(state.clone()));
         RunningMember {
             id,
             journal,
             node,
             listeners,
             services,
-            sync,
+            disk: state,
             tasks,
         }
     }
@@ -187,9 +185,9 @@ impl RunningMember {
         self.services.is_open()
     }
 
-    /// Sets the longest time of a sync.
-    pub(super) fn set_sync(&self, longest: Duration) {
-        *self.sync.lock() = longest;
+    /// Returns the state of the disk.
+    pub(super) fn disk(&self) -> &DiskState {
+        &self.disk
     }
 
     /// Returns the ends of all shards.
@@ -239,66 +237,56 @@ impl ::cluster::Services for PassedClients {
     }
 }
 
-/// Writes, syncs and files, each after some time.
-async fn step(
-    mut line: Line,
-    mut background: Background,
-    clock: Arc<dyn Clock>,
-    sync: Arc<Mutex<Duration>>,
-    mut dice: fastrand::Rng,
-) {
-    loop {
-        let longest = sync.lock().as_micros() as u64;
-        tokio::time::sleep(Duration::from_micros(dice.u64(SYNC_US_MIN..=longest))).await;
-        assert_ne!(line.step(), LineStep::Failed, "the disk does not fail");
-        background.step(clock.unix_ms());
-    }
-}
-
 /// Opens the topics whenever this node leads all shards, in reigns of their own.
-async fn lead(node: Arc<Node>, journal: Arc<Journal>, ports: Ports, services: OpenServices) {
-    let mut leadership = Leadership::new(node.clone());
-    loop {
-        let reigns = leadership.next().await;
-        let tasks = match open(&node, &journal, &ports, &services, &reigns) {
-            Ok(tasks) => tasks,
-            Err(error) => {
-                let over = tokio::time::timeout(END_MAX, node.end_of_any(&reigns)).await;
-                assert!(over.is_ok(), "services cannot be opened: {error}");
-                continue;
-            }
-        };
-        loop {
-            tokio::select! {
-                () = node.end_of_any(&reigns) => break,
-                () = node.loss_of_quorum() => break,
-                () = stall(&journal) => node.hand_over(HAND_OVER_MAX).await,
-            }
-        }
-        services.close();
-        drop(tasks);
-    }
+struct Leading {
+    node: Arc<Node>,
+    journal: Arc<Journal>,
+    ports: Ports,
+    services: OpenServices,
 }
 
-/// Opens a node with its topics, and its Kafka listener. Returns its background work.
-fn open(
-    node: &Arc<Node>,
-    journal: &Journal,
-    ports: &Ports,
-    services: &OpenServices,
-    reigns: &[(Reign, u64)],
-) -> Result<JoinSet<()>, node::OpenError> {
-    let mut tasks = JoinSet::new();
-    let storage = StorageParts {
-        membership: Some(Arc::new(Members::new(node.clone()))),
-        ..StorageParts::new(Arc::new(journal.in_reigns(reigns)))
-    };
-    let opened = node::Node::open(Parts::with_storage(ports.clone(), storage))?;
-    let topics = opened.topics().expect("a node with storage has topics");
-    tasks.spawn(door::sweep(opened.clone()));
-    let users = Arc::new(topics.clone());
-    let options = door_kafka::Options::default();
-    let gate = Arc::new(Open);
-    services.open(door_kafka::Door::new(opened, topics, gate, users, options));
-    Ok(tasks)
+impl Leading {
+    async fn run(self, disk: DiskState) {
+        let mut leadership = Leadership::new(self.node.clone());
+        loop {
+            let reigns = leadership.next().await;
+            let tasks = match self.open(&reigns) {
+                Ok(tasks) => tasks,
+                Err(error) => {
+                    let over = self.node.end_of_any(&reigns);
+                    if tokio::time::timeout(END_MAX, over).await.is_err() {
+                        return disk.fail(format!("services cannot be opened: {error}"));
+                    }
+                    continue;
+                }
+            };
+            loop {
+                tokio::select! {
+                    () = self.node.end_of_any(&reigns) => break,
+                    () = self.node.loss_of_quorum() => break,
+                    () = stall(&self.journal) => self.node.hand_over(HAND_OVER_MAX).await,
+                }
+            }
+            self.services.close();
+            drop(tasks);
+        }
+    }
+
+    /// Opens a node with its topics, and its Kafka listener. Returns its background work.
+    fn open(&self, reigns: &[(Reign, u64)]) -> Result<JoinSet<()>, node::OpenError> {
+        let mut tasks = JoinSet::new();
+        let storage = StorageParts {
+            membership: Some(Arc::new(Members::new(self.node.clone()))),
+            ..StorageParts::new(Arc::new(self.journal.in_reigns(reigns)))
+        };
+        let opened = node::Node::open(Parts::with_storage(self.ports.clone(), storage))?;
+        let topics = opened.topics().expect("a node with storage has topics");
+        tasks.spawn(door::sweep(opened.clone()));
+        let users = Arc::new(topics.clone());
+        let options = door_kafka::Options::default();
+        let gate = Arc::new(Open);
+        let door = door_kafka::Door::new(opened, topics, gate, users, options);
+        self.services.open(door);
+        Ok(tasks)
+    }
 }

@@ -1,5 +1,5 @@
 //! Three whole nodes and Kafka clients, under many seeds: nodes end, lose power, are cut off from each
-//! other and have slow disks.
+//! other, and have wrong clocks and slow, full, failing and hanging disks.
 //!
 //! Checked while they do: a fetched record was sent, stays at its offset, and no other is ever there; a
 //! group's offsets are between the acknowledged and the sent ones; the leader epochs that a node
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use sim::{Cluster, Network, Transcript, Weather, run, run_all};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use self::clients::{Client, consume, create_topics, produce, watch_epochs};
 use self::observations::{Observations, Shared};
@@ -35,6 +36,12 @@ const TOPICS: usize = 6;
 
 /// Longest pause between two faults, in milliseconds.
 const PAUSE_MS_MAX: u64 = 2_500;
+
+/// Longest time after which the process of a node ends whose disk has failed.
+const END_POLL: Duration = Duration::from_millis(10);
+
+/// Clocks differ from the true time by so much at most, in milliseconds.
+const SKEW_MS_MAX: i64 = 9_000;
 
 /// Limit on the time in which the clients finish when nothing fails any more.
 const DONE_MAX: Duration = Duration::from_secs(60);
@@ -90,8 +97,12 @@ impl World {
     }
 
     async fn pause(&mut self, longest_ms: u64) {
-        let pause = self.dice.u64(1..longest_ms);
-        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let pause = Duration::from_millis(self.dice.u64(1..longest_ms));
+        let end = Instant::now() + pause;
+        while Instant::now() < end {
+            tokio::time::sleep(END_POLL.min(end - Instant::now())).await;
+            self.cluster.end_failed();
+        }
     }
 
     /// Makes something fail, or ends all faults.
@@ -99,7 +110,7 @@ impl World {
         let ids = self.cluster.ids();
         let id = *self.dice.choice(&ids).unwrap();
         let other = 1 + id % ids.len() as u64;
-        let fault = self.dice.u8(..11);
+        let fault = self.dice.u8(..15);
         self.transcript.note(format!("fault {fault} at {id}"));
         match fault {
             0 | 1 => {
@@ -131,7 +142,14 @@ impl World {
                 self.cluster.set_sync(id, Duration::from_millis(longest));
             }
             8 => self.network.set_weather(Weather::STORM),
-            9 => self.stop_leader_after_a_topic().await,
+            9 => self.cluster.hang_disk(id),
+            10 => self.cluster.fill_disk(id),
+            11 => self.cluster.fail_sync(id),
+            12 => {
+                let skew_ms = self.dice.i64(-SKEW_MS_MAX..=SKEW_MS_MAX);
+                self.cluster.set_skew(id, skew_ms);
+            }
+            13 => self.stop_leader_after_a_topic().await,
             _ => self.heal().await,
         }
     }
@@ -161,10 +179,7 @@ impl World {
     async fn heal(&mut self) {
         self.network.heal();
         self.network.set_weather(Weather::CALM);
-        self.open_all().await;
-        for id in self.cluster.ids() {
-            self.cluster.set_sync(id, Duration::from_millis(2));
-        }
+        self.cluster.repair().await;
     }
 }
 
