@@ -5,7 +5,6 @@
 `idempotent` sets `enable.idempotence`, without which a producer may write a record twice.
 """
 
-import os
 import sys
 
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -79,14 +78,12 @@ def main():
         consumer.close()
 
     report.run(produce, copy)
-    try:
+
+    def begin():
         producer = Producer({**common, "transactional.id": f"transactions-{target}"})
         producer.init_transactions(END_LIMIT_S)
-        report.say("error transaction: it is not refused")
-    except KafkaException as error:
-        report.say(f"refused {error}")
-    # A thread that hangs does not hold up the end.
-    os._exit(0)
+
+    report.ask_for_transaction(begin, KafkaException)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
     pure_python.py SERVERS SOURCE TARGET
 """
 
-import os
 import sys
 import time
 
@@ -52,16 +51,13 @@ def main():
         consumer.close()
 
     report.run(produce, copy)
-    try:
-        producer = KafkaProducer(
-            bootstrap_servers=servers, transactional_id=f"transactions-{target}"
-        )
+
+    def begin():
+        name = f"transactions-{target}"
+        producer = KafkaProducer(bootstrap_servers=servers, transactional_id=name)
         producer.init_transactions()
-        report.say("error transaction: it is not refused")
-    except KafkaError as error:
-        report.say(f"refused {type(error).__name__}: {error}")
-    # A thread that hangs does not hold up the end.
-    os._exit(0)
+
+    report.ask_for_transaction(begin, KafkaError)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ The client produces until the end of its standard input, copies the rest, and as
 """
 
 import faulthandler
+import os
 import signal
 import sys
 import threading
@@ -67,6 +68,16 @@ class Report:
         if copying.is_alive():
             missing = len(self.acked_numbers - self.copied_numbers)
             self.say(f"error copy: {missing} records are not copied after {END_LIMIT_S} s")
+
+    def ask_for_transaction(self, begin, refusal):
+        """Begins a transaction, which must raise a refusal, and ends the process."""
+        try:
+            begin()
+            self.say("error transaction: it is not refused")
+        except refusal as error:
+            self.say(f"refused {type(error).__name__}: {error}")
+        # A thread that hangs does not hold up the end.
+        os._exit(0)
 
     def guarded(self, what, job):
         try:

@@ -11,6 +11,7 @@ mod environment;
 mod failure;
 pub mod output;
 mod signals;
+pub mod url;
 pub mod utc;
 
 pub use calls::{ConnectionNotes, call_failure};

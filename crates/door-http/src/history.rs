@@ -1,15 +1,13 @@
 //! `GET /v1/history`: the last hour of the node in numbers.
 
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::Uri;
-use axum::middleware::Next;
 use axum::response::Response;
 use http_api::{Problem, ProblemDocument, Shared, listed, query};
 use model::ErrorCode;
 use node::{History, Sample, Series};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -83,22 +81,4 @@ fn document(samples: &[Sample]) -> HistoryDocument {
 /// Rounds to three decimals, so that a document of an hour stays short.
 fn rounded(value: f32) -> f64 {
     (f64::from(value) * 1e3).round() / 1e3
-}
-
-/// Counts the duration of a request in the history, unless the request asks to wait.
-pub(super) async fn measure(
-    State(shared): State<Shared>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let is_waiting = request
-        .uri()
-        .query()
-        .is_some_and(|it| it.contains("wait_ms="));
-    let start = Instant::now();
-    let response = next.run(request).await;
-    if !is_waiting {
-        shared.node.history().observe_http(start.elapsed());
-    }
-    response
 }

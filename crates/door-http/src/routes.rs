@@ -74,13 +74,9 @@ pub fn routes(
         .layer(middleware::from_fn_with_state(
             metrics::Measurement {
                 latencies: latencies.clone(),
-                tracer: node.tracer().cloned(),
+                node: node.clone(),
             },
             metrics::measure,
-        ))
-        .layer(middleware::from_fn_with_state(
-            shared.clone(),
-            history::measure,
         ))
         .with_state(shared);
     let fast_path = Arc::new(TakePath {

@@ -8,6 +8,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use console::{Environment, Exit, Failure};
 
+pub(crate) use usage::similar;
+
 use crate::commands::{
     agents, backup, bench, bench_role, bridge, cluster, completions, config, context, conversation,
     demo, doctor, explain, idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send,

@@ -12,6 +12,8 @@ use std::process::{Command, Stdio};
 use console::{Environment, Exit, Failure};
 use serde::{Deserialize, Serialize};
 
+use crate::cli::similar;
+
 /// The variable that names the context of a command.
 pub(crate) const VARIABLE: &str = "TELPHER_CONTEXT";
 
@@ -201,13 +203,11 @@ impl Contexts {
     pub(crate) fn unknown(&self, name: &str) -> Failure {
         let failure = Failure::new(Exit::NotFound, format!("there is no context `{name}`"));
         let names: Vec<_> = self.contexts.keys().map(String::as_str).collect();
-        let edits = |known: &&&str| strsim::damerau_levenshtein(name, known);
-        let nearest = names.iter().min_by_key(edits);
-        match nearest {
-            None => failure.hint(format!("`telpher context add {name} --url URL` adds it")),
-            Some(known) if edits(&known) <= 2 => failure.hint(format!("did you mean `{known}`?")),
-            Some(_) => failure.hint(format!("the contexts are {}", names.join(", "))),
-        }
+        failure.hint(match similar(name, names.iter().copied()) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None if names.is_empty() => format!("`telpher context add {name} --url URL` adds it"),
+            None => format!("the contexts are {}", names.join(", ")),
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use client::{Caller, Client, ConnectionState};
+use console::url::encode;
 use console::{Exit, Failure, call_failure, utc};
 use model::Name;
 use serde_json::{Value, json};
@@ -165,20 +166,6 @@ fn subject_path(subject: &str) -> String {
         "" => path,
         run => format!("{path}?run={}", encode(run)),
     }
-}
-
-/// Percent-encodes a text for a path or a query.
-fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            byte => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use node::Node;
 use platform::{Span, SpanKind, TraceContext, Tracer};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -88,18 +89,18 @@ impl Latencies {
     }
 }
 
-/// What [`measure`] records into.
-#[derive(Clone, Debug)]
+/// The state of [`measure`].
+#[derive(Clone)]
 pub(crate) struct Measurement {
     pub(crate) latencies: Latencies,
-    /// The source of spans; `None` if none are exported.
-    pub(crate) tracer: Option<Arc<Tracer>>,
+    /// The node with the history and the source of spans.
+    pub(crate) node: Node,
 }
 
 /// Measures every request that reaches the router, and makes its span. What the request causes has the
-/// span as its parent.
+/// span as its parent. The history leaves out requests that ask to wait.
 pub(crate) async fn measure(
-    State(Measurement { latencies, tracer }): State<Measurement>,
+    State(Measurement { latencies, node }): State<Measurement>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -110,12 +111,18 @@ pub(crate) async fn measure(
     };
     let path = request.extensions().get::<MatchedPath>();
     let route = path.map_or(NO_ROUTE, MatchedPath::as_str).to_owned();
-    let tracer = tracer.filter(|_| !UNTRACED.contains(&&*route));
-    let span = tracer.and_then(|tracer| begin_span(&tracer, &method, &route, &mut request));
+    let query = request.uri().query();
+    let is_waiting = query.is_some_and(|it| it.contains("wait_ms="));
+    let tracer = node.tracer().filter(|_| !UNTRACED.contains(&&*route));
+    let span = tracer.and_then(|tracer| begin_span(tracer, &method, &route, &mut request));
     let start = Instant::now();
     let response = next.run(request).await;
     let status = response.status();
-    latencies.observe(&method, &route, status, start.elapsed());
+    let took = start.elapsed();
+    latencies.observe(&method, &route, status, took);
+    if !is_waiting {
+        node.history().observe_http(took);
+    }
     if let Some(mut span) = span {
         span.set_number("http.response.status_code", status.as_u16());
         if status.is_server_error() {

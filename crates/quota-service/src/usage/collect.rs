@@ -55,7 +55,7 @@ impl Quotas<'_> {
             // A limit that was removed while the shared store decided has no usage.
             if let Some(index) = rules.policies().index(spent.limit) {
                 let limit = rules.limit(index);
-                days.add(spent.day, (&limit.name, limit.unit), spent);
+                days.add((&limit.name, limit.unit), spent);
             }
         }
     }

@@ -64,7 +64,8 @@ impl Days {
     }
 
     /// Adds a sum. Without room for another subject, it is added to the row of the empty name.
-    pub(super) fn add(&mut self, day: u32, (limit, unit): (&Arc<str>, Unit), spent: &Spent) {
+    pub(super) fn add(&mut self, (limit, unit): (&Arc<str>, Unit), spent: &Spent) {
+        let day = spent.day;
         let rows = Arc::make_mut(self.by_day.entry(day).or_default());
         let key = (limit.clone(), unit);
         let subjects = rows.limits.entry(key.clone()).or_default();
@@ -205,7 +206,7 @@ mod tests {
             subject: subject.into(),
             spend: Spend { amount, takes: 1 },
         };
-        days.add(day, (&"tpm".into(), Unit::TOKENS), &spent);
+        days.add((&"tpm".into(), Unit::TOKENS), &spent);
     }
 
     fn rows(days: &Days) -> Vec<(u32, String, u64)> {

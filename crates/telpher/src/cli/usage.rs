@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use console::{Exit, Failure};
 
-/// Maximum number of edits between a mistyped subcommand and the suggested one.
+/// Maximum number of edits between a mistyped word and the suggested one.
 const EDITS_MAX: usize = 2;
 
 /// Converts an error of the parser to a failure. `arguments` are those after the program's name;
@@ -89,15 +89,20 @@ impl Path {
 
     /// Returns a hint with the most similar subcommand, or with all subcommands.
     fn suggest(&self, typed: &str) -> String {
-        let edits = |known: &String| strsim::damerau_levenshtein(typed, known);
-        let nearest = self.subcommands.iter().min_by_key(|known| edits(known));
-        match nearest {
-            Some(known) if edits(known) <= EDITS_MAX => {
-                format!("did you mean `{} {known}`?", self.name)
-            }
-            _ => format!("the commands are {}", self.subcommands.join(", ")),
+        match similar(typed, self.subcommands.iter().map(String::as_str)) {
+            Some(known) => format!("did you mean `{} {known}`?", self.name),
+            None => format!("the commands are {}", self.subcommands.join(", ")),
         }
     }
+}
+
+/// Returns the known word that is most similar to a mistyped one; `None` if none is similar.
+pub(crate) fn similar<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let edits = known.map(|word| (strsim::damerau_levenshtein(typed, word), word));
+    let nearest = edits.min_by_key(|(edits, _)| *edits);
+    nearest
+        .filter(|(edits, _)| *edits <= EDITS_MAX)
+        .map(|(_, word)| word)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use client::{Bytes, CallError, Caller, Client, ConnectionState, Replies};
 use console::output::{self, Format};
+use console::url::encode;
 use console::{Environment, Exit, Failure};
 use model::{ErrorCode, Name};
 use serde::Serialize;
@@ -261,20 +262,6 @@ impl Problem {
             (code, _) => CallError::new(code, "").hint().to_owned(),
         }
     }
-}
-
-/// Percent-encodes a text for a path or a query.
-pub(in crate::commands) fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            byte => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 /// Returns `?KEY=VALUE&...` of the values that are set, or an empty text.

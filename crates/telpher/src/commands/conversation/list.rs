@@ -1,12 +1,13 @@
 //! `telpher conversation list` and `inbox`.
 
 use console::output::{self, table};
+use console::url::encode;
 use console::{Environment, Exit, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::http::{HttpError, HttpRequest, Node, encode, print_answer, query};
+use super::http::{HttpError, HttpRequest, Node, print_answer, query};
 use super::render;
 use crate::commands::agents::{rows, text};
 use crate::commands::target::{NodeArgs, block_on};

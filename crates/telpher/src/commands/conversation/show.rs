@@ -1,12 +1,13 @@
 //! `telpher conversation show` and `context`.
 
 use console::output::columns;
+use console::url::encode;
 use console::{Environment, Exit, Failure};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::http::{HttpError, HttpRequest, Node, encode, print_answer, query};
+use super::http::{HttpError, HttpRequest, Node, print_answer, query};
 use super::name::{conversation_name, path_of};
 use super::render;
 use crate::commands::agents::{rows, text};

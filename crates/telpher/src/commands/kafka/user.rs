@@ -5,11 +5,12 @@
 use std::io::{BufRead, IsTerminal, Read, Write};
 
 use console::output::{self, Format};
+use console::url::encode;
 use console::{Environment, Exit, Failure};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
-use crate::commands::conversation::http::{HttpError, HttpRequest, Node, encode, parse};
+use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse};
 use crate::commands::target::{NodeArgs, block_on};
 
 /// Maximum bytes of a password and its line break.

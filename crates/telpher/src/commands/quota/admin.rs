@@ -3,11 +3,12 @@
 
 use std::io::Read;
 
+use console::url::encode;
 use console::{Environment, Exit, Failure, output};
 use serde_json::{Map, Value, json};
 
 use super::report::report;
-use crate::commands::conversation::http::{HttpError, HttpRequest, Node, encode, parse, query};
+use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse, query};
 use crate::commands::target::{NodeArgs, block_on};
 
 /// Maximum bytes of a file with limits.

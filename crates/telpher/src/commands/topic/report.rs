@@ -2,11 +2,12 @@
 
 use client::CallError;
 use console::output::Format;
+use console::url::encode;
 use console::{Exit, Failure};
 use model::ErrorCode;
 use serve::HTTP_AGENT;
 
-use crate::commands::conversation::http::{HttpError, Problem, encode};
+use crate::commands::conversation::http::{HttpError, Problem};
 use crate::commands::target::{agent_name, report_call_failure};
 
 /// Returns the path of a topic's HTTP route.
