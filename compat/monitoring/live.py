@@ -200,8 +200,8 @@ class Load(threading.Thread):
         for words in (
             ["request", "acme/demo/upper", "hello"],
             ["send", "--all", "acme/demo/upper", "hello"],
-            ["send", "acme/demo/nobody", "hello"],
-            ["request", "acme/demo/nobody", "hello"],
+            ["send", "acme/demo/absent", "hello"],
+            ["request", "acme/demo/absent", "hello"],
             ["write", "acme/demo/upper", "job"],
             ["write", "acme/demo/lower", "job"],
             ["append", "acme/demo/log", "record"],

@@ -60,7 +60,7 @@ export interface Options {
   signal?: AbortSignal;
 }
 
-// Sends a request and returns its answer, whatever its status.
+// Sends a request and returns its answer with any status.
 export async function send(path: string, options: Options = {}): Promise<Response> {
   const headers = new Headers(options.headers);
   const sent = token;

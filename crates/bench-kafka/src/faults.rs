@@ -226,7 +226,7 @@ fn faults(
     Ok(summarized.collect())
 }
 
-/// What one fault did.
+/// Times and effect of one injected fault.
 struct FaultTime {
     /// Time until the first ack.
     first_ack_ms: f64,

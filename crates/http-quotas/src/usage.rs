@@ -48,7 +48,7 @@ pub(crate) struct UsageParams {
     count: Option<usize>,
 }
 
-/// What a row is about.
+/// Grouping of rows.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = UsageBy)]
@@ -67,7 +67,7 @@ pub(crate) struct UsageDocument {
     from: String,
     /// Last day of the period (UTC).
     to: String,
-    /// What a row is about: `day`, `subject` or `limit`.
+    /// Grouping of rows: `day`, `subject` or `limit`.
     #[schema(value_type = String, example = "day")]
     by: By,
     /// Rows in the order of day, limit, unit and subject.
@@ -80,7 +80,7 @@ pub(crate) struct UsageDocument {
     next: Option<String>,
 }
 
-/// What was spent.
+/// Usage of limits.
 #[derive(Serialize, ToSchema)]
 #[schema(as = UsageRow)]
 pub(crate) struct RowDocument {

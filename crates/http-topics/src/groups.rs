@@ -34,7 +34,7 @@ pub(crate) struct GroupDocument {
     members: usize,
     /// Records that the group has not consumed, over all partitions with a committed offset.
     lag: u64,
-    /// The same for each topic.
+    /// Lag by topic.
     topics: BTreeMap<String, u64>,
 }
 

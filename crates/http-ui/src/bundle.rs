@@ -6,14 +6,14 @@ pub(crate) const FILES: [File; 3] = [
     File {
         name: "",
         content_type: "text/html; charset=utf-8",
-        hash: "bd5500c6ebd42e31",
+        hash: "c351d65eff2d6db3",
         gzip: include_bytes!("../dist/index.html.gz"),
     },
     File {
-        name: "app-58b2b15e9ce14504.js",
+        name: "app-171592ff13cf7005.js",
         content_type: "text/javascript; charset=utf-8",
-        hash: "58b2b15e9ce14504",
-        gzip: include_bytes!("../dist/app-58b2b15e9ce14504.js.gz"),
+        hash: "171592ff13cf7005",
+        gzip: include_bytes!("../dist/app-171592ff13cf7005.js.gz"),
     },
     File {
         name: "app-e1da05b30486a41d.css",

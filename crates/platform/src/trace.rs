@@ -125,7 +125,7 @@ pub struct Tracer {
     ports: Ports,
     options: TracerOptions,
     queue: Mutex<VecDeque<EndedSpan>>,
-    /// What to add to the monotonic clock to get the wall clock.
+    /// Difference between the wall clock and the monotonic clock.
     offset_ns: AtomicU64,
     exported: AtomicU64,
     dropped: AtomicU64,

@@ -18,8 +18,7 @@ pub(crate) struct Shard {
     pub(crate) recent: Recent<RecentTake>,
     /// Records of started and ended holds that are not in the journal yet.
     pub(crate) unwritten: Vec<(u8, Vec<u8>)>,
-    /// What takes have cost since usage was last collected. Which shard counts a take does not
-    /// matter.
+    /// Costs of takes since usage was last collected. Any shard may count a take.
     pub(crate) spends: Spends,
 }
 

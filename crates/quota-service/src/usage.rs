@@ -5,7 +5,7 @@
 //! after the cells and holds of these takes: a crash may lose the last second of usage, but counts
 //! nothing twice. A hold counts when it ends, with its true cost.
 //!
-//! The subject of a row is `org/namespace/agent`, whatever the pattern of the limit; runs and
+//! The subject of a row is `org/namespace/agent`, for every pattern of a limit; runs and
 //! instances count as their agent. Slots are not counted, since they are returned. The number of
 //! rows of a day is bounded; subjects beyond it share one row per limit.
 

@@ -245,7 +245,7 @@ function Usage() {
             label="Largest users"
             rows={rows}
             rowKey={(row) => `${row.name} ${row.limit ?? ""}`}
-            empty={<Empty title={by === "denied" ? "Nobody was denied" : "Nobody uses a limit"} />}
+            empty={<Empty title={by === "denied" ? "No agent was denied" : "No agent uses a limit"} />}
             columns={[
               { title: "Subject", text: (row) => row.name, class: "grow", cell: (row) => <a class="name" href={href(["quotas", "limits"], { subject: row.name })}>{visible(row.name)}</a> },
               { title: "Limit", text: (row) => row.limit ?? "", cell: (row) => (row.limit ? visible(row.limit) : "–") },

@@ -54,9 +54,9 @@ pub enum RetractDecision {
     },
     /// There is no message to retract.
     Nothing,
-    /// As [`crate::Decision::Read`].
+    /// Read these messages first, as for [`crate::Decision::Read`].
     Read(Vec<u64>),
-    /// As [`crate::Decision::Learn`].
+    /// Learn these ids first, as for [`crate::Decision::Learn`].
     Learn(Range<u64>),
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct Spend {
     pub(crate) takes: u64,
 }
 
-/// What a subject has spent of a limit on a day.
+/// Usage of a limit by a subject on a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spent {
     /// Days since 1970-01-01 UTC.

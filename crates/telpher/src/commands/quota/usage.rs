@@ -21,7 +21,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "DAY")]
     to: Option<String>,
 
-    /// What a row is about
+    /// Grouping of rows
     #[arg(long, value_enum, default_value_t = UsageOrder::Day)]
     by: UsageOrder,
 

@@ -94,7 +94,7 @@ fn compare_at_another_coordinator(
     let request = heartbeat::Request {
         group_id: GROUP.to_owned(),
         generation_id: 1,
-        member_id: "nobody".to_owned(),
+        member_id: "no-such-member".to_owned(),
         ..heartbeat::Request::default()
     };
     script.compare("at another coordinator", 4, &request)?;
