@@ -24,6 +24,8 @@ pub(super) fn of_benchmarks() -> Vec<Table> {
         kafka::bulk(),
         kafka::end_to_end(),
         kafka::idle(),
+        kafka::cluster(),
+        kafka::faults(),
         slim::nodes(),
         slim::reliable(),
         slim::subscriptions(),

@@ -109,6 +109,118 @@ pub(super) fn end_to_end() -> Table {
     }
 }
 
+pub(super) fn cluster() -> Table {
+    let shapes = [
+        ("produce-c1-s256-r0-f128", "append-c1-s256-r0-f128"),
+        ("produce-c1-s256-r0-f1024", "append-c1-s256-r0-f1024"),
+        ("connections-c128-s256-r0-f1", "append-c128-s256-r0-f1"),
+        ("connections-c1024-s256-r0-f1", "append-c1024-s256-r0-f1"),
+    ];
+    let row = |words: &str, acks: &str, rival: &str, metric| {
+        let cells = shapes.map(|(produce, append)| {
+            let subject = format!("telpher-cluster-kafka-{produce}-acks={acks}-nodes=3");
+            let baseline = match rival {
+                "quorum-floor" => format!("{rival}-kafka-{append}"),
+                "telpher" => format!("telpher-kafka-{produce}-acks={acks}-durability=disk-nodes=1"),
+                _ => format!("{rival}-kafka-{produce}-acks={acks}-nodes=3"),
+            };
+            pair("kafka-cluster", subject, baseline, metric)
+        });
+        [text(words)].into_iter().chain(cells).collect()
+    };
+    Table {
+        name: "kafka-cluster",
+        head: &[
+            "compared with",
+            "128 in flight on one connection",
+            "1,024 in flight on one connection",
+            "one on each of 128 connections",
+            "one on each of 1,024 connections",
+        ],
+        labels: 1,
+        rows: vec![
+            row(
+                "the quorum floor, `acks=all`, rate",
+                "all",
+                "quorum-floor",
+                RATE,
+            ),
+            row("one Telpher node, `acks=all`, rate", "all", "telpher", RATE),
+            row(
+                "Apache Kafka, `flush.messages=1`, `acks=all`, rate",
+                "all",
+                "kafka-cluster-flush",
+                RATE,
+            ),
+            row(
+                "Apache Kafka's defaults (no sync), `acks=all`, rate",
+                "all",
+                "kafka-cluster",
+                RATE,
+            ),
+            row(
+                "Apache Kafka's defaults (no sync), `acks=1`, rate",
+                "1",
+                "kafka-cluster",
+                RATE,
+            ),
+            row("one Telpher node, `acks=all`, CPU", "all", "telpher", CPU),
+            row(
+                "Apache Kafka, `flush.messages=1`, `acks=all`, CPU",
+                "all",
+                "kafka-cluster-flush",
+                CPU,
+            ),
+            row(
+                "Apache Kafka's defaults (no sync), `acks=all`, CPU",
+                "all",
+                "kafka-cluster",
+                CPU,
+            ),
+        ],
+    }
+}
+
+pub(super) fn faults() -> Table {
+    let reports = ["kafka-failover", "kafka-faults"].map(report);
+    let words = |fault: &str| match fault {
+        "none" => "none, for comparison",
+        "kill-leader" => "`kill -9` of the leader",
+        "kill-follower" => "`kill -9` of a follower",
+        "kill-all" => "`kill -9` of all three, started again",
+        "pause" => "the leader stands still for 2 s",
+        "pause-all" => "all three stand still for 2 s",
+        other => panic!("a fault without words: {other}"),
+    };
+    let faults = reports
+        .iter()
+        .flat_map(|it| it["faults"].as_array().unwrap());
+    let rows = faults.map(|it| {
+        let ms = |value: &serde_json::Value, field: &str| format!("{:.0}", number(value, field));
+        vec![
+            text(words(it["fault"].as_str().unwrap())),
+            text(it["count"].to_string()),
+            text(ms(&it["first_ack_ms"], "p50")),
+            text(ms(&it["first_ack_ms"], "p99")),
+            text(ms(&it["longest_gap_ms"], "max")),
+            text(it["epochs_max"].to_string()),
+        ]
+    });
+    Table {
+        name: "kafka-faults",
+        head: &[
+            "fault",
+            "times",
+            "ms to the first ack, p50",
+            "p99",
+            "longest ms without an ack",
+            "changes of leader, at most",
+        ],
+        labels: 1,
+        rows: rows.collect(),
+    }
+}
+
 pub(super) fn idle() -> Table {
     let (idle, start) = (report("kafka-idle"), report("kafka-start"));
     let cpu = number(&idle, "idle_cpu_ms") / 10.0 / number(&idle, "idle_seconds");
