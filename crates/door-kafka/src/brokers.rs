@@ -106,8 +106,8 @@ impl<'a> Brokers<'a> {
             error_code,
             leader,
             leader_epoch: self.topics.leader_epoch(topic, partition),
-            replicas: role.replicas.iter().map(|it| encoded(*it)).collect(),
-            in_sync: role.in_sync.iter().map(|it| encoded(*it)).collect(),
+            replicas: encoded_all(&role.replicas),
+            in_sync: encoded_all(&role.in_sync),
         }
     }
 
@@ -155,7 +155,7 @@ impl<'a> Brokers<'a> {
     /// Returns the replicas of the catalogue, which are those of every partition in the end.
     pub(super) fn replicas(&self) -> Vec<i32> {
         let role = self.topics.catalogue_role();
-        role.replicas.iter().map(|it| encoded(*it)).collect()
+        encoded_all(&role.replicas)
     }
 
     /// Returns how many replicas have a record that is acknowledged with `acks=all`.
@@ -198,20 +198,31 @@ impl<'a> Brokers<'a> {
 
     /// Returns a member as a broker, if it has a Kafka listener. This node has one.
     fn broker(&self, member: &Member) -> Option<Broker> {
-        let is_own = member.id == self.membership.own_id();
-        let address = match &member.kafka {
-            Some((host, port)) => BrokerAddress {
-                host: host.clone(),
-                port: *port,
-            },
-            None if is_own => self.own.clone(),
-            None => return None,
-        };
-        Some(Broker {
-            id: encoded(member.id),
-            address,
-        })
+        broker(member, self.membership, self.own)
     }
+}
+
+/// Returns the members that have a Kafka listener, at the time of the call. This node has one, at `own`
+/// unless the members know another address.
+pub(super) fn list(membership: &dyn Membership, own: &BrokerAddress) -> Vec<Broker> {
+    let members = membership.members();
+    let brokers = members.iter().filter_map(|it| broker(it, membership, own));
+    brokers.collect()
+}
+
+fn broker(member: &Member, membership: &dyn Membership, own: &BrokerAddress) -> Option<Broker> {
+    let address = match &member.kafka {
+        Some((host, port)) => BrokerAddress {
+            host: host.clone(),
+            port: *port,
+        },
+        None if member.id == membership.own_id() => own.clone(),
+        None => return None,
+    };
+    Some(Broker {
+        id: encoded(member.id),
+        address,
+    })
 }
 
 /// Returns the error for an API of transactions, which a cluster does not have.
@@ -220,6 +231,11 @@ pub(super) fn no_transactions() -> Failed {
         ErrorCode::UnsupportedVersion,
         "a cluster has no transactions: leave out transactional.id",
     )
+}
+
+/// Returns ids of nodes as Kafka encodes them.
+pub(super) fn encoded_all(ids: &[u64]) -> Vec<i32> {
+    ids.iter().map(|it| encoded(*it)).collect()
 }
 
 fn encoded(id: u64) -> i32 {

@@ -1,12 +1,13 @@
 //! Dispatch of requests to the handlers of their APIs.
 
 use bytes::Bytes;
-use kafka::{ApiKey, ErrorCode, Request, RequestError};
+use kafka::{ApiKey, Request, RequestError};
 
 use super::api;
 use super::client::Client;
 use super::metrics;
 use super::outcome::{Fatal, Handled};
+use super::postponed::when_resumed;
 use super::reply::{Answer, Reply, Tag};
 
 /// Handles a request.
@@ -46,9 +47,18 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         Request::SaslHandshake(it) => {
             tag.now(api::sasl_handshake::answer(client, tag.version, &it))
         }
-        Request::ApiVersions(it) => tag.now(api::api_versions::answer(client, &it, tag.version)),
-        Request::CreateTopics(it) => api::create_topics::answer(client, tag, it),
-        Request::DeleteTopics(it) => api::delete_topics::answer(client, tag, it),
+        Request::ApiVersions(it) => {
+            let is_clustered = client.topics().membership().is_clustered();
+            tag.now(api::api_versions::answer(is_clustered, &it, tag.version))
+        }
+        Request::CreateTopics(it) => {
+            let change = move |client: &Client| api::create_topics::answer(client, tag, it);
+            return Ok(when_resumed(client, change));
+        }
+        Request::DeleteTopics(it) => {
+            let change = move |client: &Client| api::delete_topics::answer(client, tag, it);
+            return Ok(when_resumed(client, change));
+        }
         Request::DeleteRecords(it) => api::delete_records::answer(client, tag, it),
         Request::InitProducerId(it) => api::init_producer_id::answer(client, tag, &it),
         Request::OffsetForLeaderEpoch(it) => {
@@ -61,12 +71,18 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         Request::TxnOffsetCommit(it) => api::txn_offset_commit::answer(client, tag, it),
         Request::DescribeAcls(_) => tag.now(api::describe_acls::answer()),
         Request::DescribeConfigs(it) => tag.now(api::describe_configs::answer(client, it)),
-        Request::AlterConfigs(it) => api::alter_configs::answer(client, tag, it),
+        Request::AlterConfigs(it) => {
+            let change = move |client: &Client| api::alter_configs::answer(client, tag, it);
+            return Ok(when_resumed(client, change));
+        }
         Request::DescribeLogDirs(it) => tag.now(api::describe_log_dirs::answer(client, it)),
         Request::SaslAuthenticate(it) => {
             return Ok(api::sasl_authenticate::handle(client, tag, &it));
         }
-        Request::CreatePartitions(it) => api::create_partitions::answer(client, tag, it),
+        Request::CreatePartitions(it) => {
+            let change = move |client: &Client| api::create_partitions::answer(client, tag, it);
+            return Ok(when_resumed(client, change));
+        }
         Request::DeleteGroups(it) => api::delete_groups::answer(client, tag, it),
         Request::ElectLeaders(it) => tag.now(api::elect_leaders::answer(client, it)),
         Request::AlterPartitionReassignments(it) => {
@@ -76,7 +92,9 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
             tag.now(api::list_partition_reassignments::answer())
         }
         Request::IncrementalAlterConfigs(it) => {
-            api::incremental_alter_configs::answer(client, tag, it)
+            let change =
+                move |client: &Client| api::incremental_alter_configs::answer(client, tag, it);
+            return Ok(when_resumed(client, change));
         }
         Request::OffsetDelete(it) => api::offset_delete::answer(client, tag, it),
         Request::DescribeClientQuotas(_) => tag.now(api::describe_client_quotas::answer()),
@@ -84,7 +102,9 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
             tag.now(api::describe_user_scram_credentials::answer(client, it))
         }
         Request::AlterUserScramCredentials(it) => {
-            api::alter_user_scram_credentials::answer(client, tag, it)
+            let change =
+                move |client: &Client| api::alter_user_scram_credentials::answer(client, tag, it);
+            return Ok(when_resumed(client, change));
         }
         Request::DescribeQuorum(it) => tag.now(api::describe_quorum::answer(client, it)),
         Request::ConsumerGroupHeartbeat(_) => tag.now(api::consumer_group_heartbeat::answer()),
@@ -119,10 +139,7 @@ fn refuse(error: &RequestError) -> Result<Answer, Fatal> {
             key: ApiKey::ApiVersions,
             correlation_id,
             ..
-        } => Ok(Answer::Now(Reply::new(move |out| {
-            let refused = kafka::encode_api_versions_refusal(out, correlation_id);
-            refused.map(|()| vec![ErrorCode::UnsupportedVersion])
-        }))),
+        } => Ok(Answer::Now(Reply::of_future_versions(correlation_id))),
         _ => Err(Fatal::new(error.to_string())),
     }
 }

@@ -89,7 +89,7 @@ fn of_not_durable(error: NotDurable, unknown: ErrorCode, moved: ErrorCode) -> Er
 }
 
 /// The code of a write or a deletion of records that is not durable.
-fn of_not_durable_records(error: NotDurable) -> ErrorCode {
+pub(super) fn of_not_durable_records(error: NotDurable) -> ErrorCode {
     let moved = ErrorCode::NotLeaderOrFollower;
     of_not_durable(error, ErrorCode::KafkaStorageError, moved)
 }
@@ -100,7 +100,7 @@ fn of_not_durable_change(error: NotDurable) -> ErrorCode {
 }
 
 /// The code of a coordinator's decision that is not durable.
-fn of_not_durable_decision(error: NotDurable) -> ErrorCode {
+pub(super) fn of_not_durable_decision(error: NotDurable) -> ErrorCode {
     let unknown = ErrorCode::CoordinatorNotAvailable;
     of_not_durable(error, unknown, ErrorCode::NotCoordinator)
 }

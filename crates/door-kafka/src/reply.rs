@@ -9,7 +9,7 @@ use kafka::{EncodeError, ErrorCode, RequestHeader, ResponseBody};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tag {
     pub(super) version: i16,
-    correlation_id: i32,
+    pub(super) correlation_id: i32,
 }
 
 impl Tag {
@@ -60,8 +60,12 @@ pub(super) type EncodedCodes = Result<Vec<ErrorCode>, EncodeError>;
 pub(super) struct Reply(Box<Write>);
 
 impl Reply {
-    pub(super) fn new(write: impl FnOnce(&mut Vec<u8>) -> EncodedCodes + Send + 'static) -> Self {
-        Self(Box::new(write))
+    /// Returns the reply to ApiVersions in an unsupported version.
+    pub(super) fn of_future_versions(correlation_id: i32) -> Self {
+        Self(Box::new(move |out| {
+            let refused = kafka::encode_api_versions_refusal(out, correlation_id);
+            refused.map(|()| vec![ErrorCode::UnsupportedVersion])
+        }))
     }
 
     /// Appends a whole frame, or nothing.

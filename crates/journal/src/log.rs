@@ -87,6 +87,17 @@ impl Journal {
         target.wake_paused();
     }
 
+    /// Wakes `waker` at the end of a pause. Returns false, and does not store the waker, if the shard is not
+    /// paused.
+    pub fn notify_resumed(&self, shard: ShardId, waker: &Waker) -> bool {
+        let target = self.shard(shard);
+        let state = target.state.lock();
+        if state.is_paused() {
+            target.notify_resumed(waker);
+        }
+        state.is_paused()
+    }
+
     /// Returns true if no block of a shard is proposed or under construction.
     pub fn has_no_untaken(&self, shard: ShardId) -> bool {
         self.shard(shard).state.lock().has_no_untaken()

@@ -3,7 +3,8 @@
 //! The consensus of all shards runs on a thread of its own ([`consensus`]). When this node leads all
 //! shards, it opens its services on a view of the journal that is bound to these reigns, and accepts
 //! clients; when one of the reigns ends, it drops them ([`member`]). While another member leads, the
-//! listeners pass the bytes of their clients to it ([`front`], [`pipes`]). A member whose data is
+//! listeners pass the bytes of their clients to it ([`front`], [`pipes`]), and the requests of Kafka's
+//! clients ([`kafka`]). A member whose data is
 //! damaged, missing or older than the others remember takes no part ([`damaged`]).
 //!
 //! Invariant: *services that were opened in a reign write in no other.*
@@ -15,6 +16,7 @@ mod identity;
 mod image;
 mod init;
 mod joining;
+mod kafka;
 mod leave;
 mod member;
 mod pipes;

@@ -15,7 +15,8 @@ pub(super) fn open(node: &Node, gate: Arc<dyn Gate>, config: &Config) -> Option<
     Some(Door::new(node.clone(), topics, gate, users, options))
 }
 
-fn options(config: &Config) -> Options {
+/// Returns the options of the listener.
+pub(super) fn options(config: &Config) -> Options {
     let kafka = &config.kafka;
     Options {
         frame_size_max: kafka.frame_size_max.as_usize(),

@@ -11,8 +11,9 @@ use console::{Exit, Failure};
 use door::{Gate, Spawn};
 use door_http::EncodeMetrics;
 use net::SocketBudget;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::descriptors;
 use super::high_descriptors::{lift_tcp, lift_unix};
@@ -56,6 +57,82 @@ impl Addresses {
     }
 }
 
+/// The TCP sockets of a member, which stay bound while it leads and while it does not: a client that
+/// connects during a change waits for it.
+pub(super) struct MemberSockets {
+    native: Option<std::net::TcpListener>,
+    http: Option<std::net::TcpListener>,
+    kafka: Mutex<Option<std::net::TcpListener>>,
+}
+
+impl MemberSockets {
+    /// Binds the configured addresses.
+    pub(super) async fn bind(config: &Config) -> Result<Self, Failure> {
+        Ok(Self {
+            native: bind_std("native.listen", config.native.listen.as_ref()).await?,
+            http: bind_std("http.listen", config.http.listen.as_ref()).await?,
+            kafka: bind_std("kafka.listen", config.kafka.listen.as_ref())
+                .await?
+                .into(),
+        })
+    }
+
+    /// Returns listeners of these sockets. Several may accept at the same time.
+    pub(super) fn listeners(&self) -> Result<TcpListeners, Failure> {
+        Ok(TcpListeners {
+            native: duplicate("native.listen", self.native.as_ref())?,
+            http: duplicate("http.listen", self.http.as_ref())?,
+            kafka: duplicate("kafka.listen", self.kafka.lock().as_ref())?,
+        })
+    }
+
+    /// Ends the Kafka listener, as soon as those that were returned have ended.
+    pub(super) fn stop_kafka(&self) {
+        *self.kafka.lock() = None;
+    }
+}
+
+/// The TCP listeners of a node or of a member that does not lead.
+pub(super) struct TcpListeners {
+    pub(super) native: Option<TcpListener>,
+    pub(super) http: Option<TcpListener>,
+    pub(super) kafka: Option<TcpListener>,
+}
+
+impl TcpListeners {
+    /// Binds the configured addresses.
+    async fn bind(config: &Config) -> Result<Self, Failure> {
+        Ok(Self {
+            native: bind_tcp("native.listen", config.native.listen.as_ref()).await?,
+            http: bind_tcp("http.listen", config.http.listen.as_ref()).await?,
+            kafka: bind_tcp("kafka.listen", config.kafka.listen.as_ref()).await?,
+        })
+    }
+}
+
+async fn bind_std(
+    key: &str,
+    listen: Option<&HostPort>,
+) -> Result<Option<std::net::TcpListener>, Failure> {
+    let bound = bind_tcp(key, listen).await?;
+    let bound = bound.map(TcpListener::into_std).transpose();
+    bound.map_err(|error| socket_failure(key, &error))
+}
+
+fn duplicate(
+    key: &str,
+    socket: Option<&std::net::TcpListener>,
+) -> Result<Option<TcpListener>, Failure> {
+    let duplicate = |it: &std::net::TcpListener| TcpListener::from_std(it.try_clone()?);
+    let listener = socket.map(duplicate).transpose();
+    listener.map_err(|error| socket_failure(key, &error))
+}
+
+fn socket_failure(key: &str, error: &io::Error) -> Failure {
+    let message = format!("`{key}`: cannot use the socket: {error}");
+    Failure::new(Exit::Failed, message).hint("raise the limit of open files: ulimit -n")
+}
+
 /// Bound sockets; connections are accepted from [`BoundListeners::open`] on.
 pub(super) struct BoundListeners {
     native: Option<TcpListener>,
@@ -68,10 +145,16 @@ pub(super) struct BoundListeners {
     pub(super) addresses: Addresses,
 }
 
+/// Takes over accepted Kafka clients. Returns those that it does not take.
+pub(super) type KafkaTaker =
+    Arc<dyn Fn(door_kafka::Acceptor) -> Option<door_kafka::Acceptor> + Send + Sync>;
+
 /// The protocols that serve the connections of the sockets.
 pub(super) struct Protocols {
     pub(super) native: Arc<dyn Spawn>,
     pub(super) kafka: Option<door_kafka::Door>,
+    /// Takes Kafka clients over before `kafka` serves them.
+    pub(super) kafka_taker: Option<KafkaTaker>,
     pub(super) slim: Arc<dyn Spawn>,
     /// The TLS configuration for SLIM clients.
     pub(super) slim_tls: Option<Arc<rustls::ServerConfig>>,
@@ -79,15 +162,21 @@ pub(super) struct Protocols {
 }
 
 impl BoundListeners {
-    /// Binds the configured addresses.
+    /// Binds the configured addresses, but for those of `sockets`.
     pub(super) async fn bind(
         config: &Config,
+        sockets: Option<&MemberSockets>,
         limiter: Option<CompatLimiter>,
         encrypted: bool,
     ) -> Result<Self, Failure> {
-        let native = bind_tcp("native.listen", config.native.listen.as_ref()).await?;
-        let http = bind_tcp("http.listen", config.http.listen.as_ref()).await?;
-        let kafka = bind_tcp("kafka.listen", config.kafka.listen.as_ref()).await?;
+        let TcpListeners {
+            native,
+            http,
+            kafka,
+        } = match sockets {
+            Some(sockets) => sockets.listeners()?,
+            None => TcpListeners::bind(config).await?,
+        };
         let slim = bind_tcp("slim.listen", config.slim.listen.as_ref()).await?;
         let limiter = match limiter {
             Some(limiter) => Some((limiter.bind(config.http.listen.as_ref()).await?, limiter)),
@@ -131,7 +220,7 @@ impl BoundListeners {
         gate: Arc<dyn Gate>,
         budget: &SocketBudget,
     ) -> OpenListeners {
-        let mut open = JoinSet::new();
+        let (mut open, mut kafka) = (JoinSet::new(), None);
         let mut slim = door_slim::Listeners::default();
         if let Some(listener) = self.native {
             let spawn = protocols.native.clone();
@@ -156,8 +245,18 @@ impl BoundListeners {
         }
         if let Some((listener, door)) = self.kafka.zip(protocols.kafka) {
             let tls = tls.clone();
-            let serve = move |accepted| workers.serve_kafka(&door, accepted);
-            open.spawn(door_kafka::accept(listener, tls, budget.clone(), serve));
+            let taker = protocols.kafka_taker;
+            let serve = move |accepted| {
+                let rest = match &taker {
+                    Some(taker) => taker(accepted),
+                    None => Some(accepted),
+                };
+                if let Some(accepted) = rest {
+                    workers.serve_kafka(&door, accepted);
+                }
+            };
+            let accepting = door_kafka::accept(listener, tls, budget.clone(), serve);
+            kafka = Some(open.spawn(accepting));
         }
         if let Some((listener, limiter)) = self.limiter {
             let (node, gate) = (node.clone(), gate.clone());
@@ -172,13 +271,19 @@ impl BoundListeners {
             let (budget, options) = (budget.clone(), protocols.http);
             open.spawn(door_http::serve(listener, tls, budget, routes, options));
         }
-        OpenListeners { tasks: open, slim }
+        OpenListeners {
+            tasks: open,
+            kafka,
+            slim,
+        }
     }
 }
 
 /// Listeners that accept clients. Dropping this closes them.
 pub(super) struct OpenListeners {
     pub(super) tasks: JoinSet<()>,
+    /// The task that accepts Kafka clients.
+    pub(super) kafka: Option<AbortHandle>,
     /// The SLIM listeners, which are closed before the node ends their connections.
     pub(super) slim: door_slim::Listeners,
 }

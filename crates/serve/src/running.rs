@@ -13,13 +13,15 @@ use node::{Node, Parts, StorageParts};
 use outbound::archive::Archive;
 use platform::Membership;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::agents::Webhooks;
 use super::cluster::Cluster;
 use super::descriptors::Grant;
 use super::limiter::CompatLimiter;
-use super::listeners::{Addresses, BoundListeners, OpenListeners, Protocols};
+use super::listeners::{
+    Addresses, BoundListeners, KafkaTaker, MemberSockets, OpenListeners, Protocols,
+};
 use super::readers::Readers;
 use super::system::SystemAgent;
 use super::telemetry::Telemetry;
@@ -40,6 +42,8 @@ pub(super) struct Running {
     http: Arc<http_api::Connections>,
     /// The tasks that accept clients, and those for deadlines, revocations and the like.
     tasks: JoinSet<()>,
+    /// The task that accepts Kafka clients.
+    kafka: Option<AbortHandle>,
     slim: door_slim::Listeners,
 }
 
@@ -62,6 +66,9 @@ pub(super) struct Dependencies {
 pub(super) struct Member {
     pub(super) membership: Arc<dyn Membership>,
     pub(super) cluster: Cluster,
+    pub(super) sockets: Arc<MemberSockets>,
+    /// Takes Kafka clients over while the node is not sure to lead.
+    pub(super) kafka_taker: Option<KafkaTaker>,
 }
 
 /// A journal with the durations of its syncs.
@@ -85,6 +92,8 @@ impl Running {
             journal,
             member,
         } = dependencies;
+        let sockets = member.as_ref().map(|it| it.sockets.clone());
+        let kafka_taker = member.as_ref().and_then(|it| it.kafka_taker.clone());
         let (membership, cluster) = member.map(|it| (it.membership, it.cluster)).unzip();
         let tls = identity
             .as_ref()
@@ -92,7 +101,8 @@ impl Running {
             .transpose();
         let tls = tls.map_err(tls_failure)?;
         let budget = SocketBudget::new(grant.sockets(0));
-        let listeners = BoundListeners::bind(config, limiter, tls.is_some()).await?;
+        let listeners = BoundListeners::bind(config, sockets.as_deref(), limiter, tls.is_some());
+        let listeners = listeners.await?;
         let addresses = listeners.addresses.clone();
         let NodeJournal {
             journal,
@@ -138,6 +148,7 @@ impl Running {
                 door: door.clone(),
             }),
             kafka: kafka::open(&node, gate.clone(), config),
+            kafka_taker,
             slim: Arc::new(Slim {
                 workers: workers.clone(),
                 door: slim::open(&node, gate.clone(), exchange, config)?,
@@ -147,8 +158,11 @@ impl Running {
         };
         let http = protocols.http.connections.clone();
         let system = SystemAgent::start(&node, &door, source, http.clone(), cluster).await?;
-        let OpenListeners { mut tasks, slim } =
-            listeners.open(tls, protocols, workers, node.clone(), gate, &budget);
+        let OpenListeners {
+            mut tasks,
+            kafka,
+            slim,
+        } = listeners.open(tls, protocols, workers, node.clone(), gate, &budget);
         let (failed, journal_failed) = oneshot::channel();
         tasks.spawn(watch::watch(node.clone(), budget, grant, failed));
         tasks.spawn(webhooks.call(node.clone(), system.client().clone()));
@@ -171,6 +185,7 @@ impl Running {
             journal_failed: Some(journal_failed),
             http,
             tasks,
+            kafka,
             slim,
         })
     }
@@ -230,11 +245,17 @@ impl Running {
             system,
             http,
             tasks: _tasks,
+            kafka,
             slim,
             ..
         } = self;
         end_process_after(config.shutdown.limit);
         notify::stopping();
+        // A Kafka client tries another broker at once if it cannot connect, and may give up if its
+        // connection ends without an answer.
+        if let Some(accepting) = kafka {
+            accepting.abort();
+        }
         // A SLIM application reconnects at once when its connection ends, so no listener may accept
         // it.
         slim.close().await;

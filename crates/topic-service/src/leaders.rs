@@ -7,6 +7,11 @@ use super::service::Topics;
 use super::state::{SHARD, stream_name};
 use super::topic::Topic;
 
+/// Returns the leader and the replicas of the catalogue in a cluster.
+pub fn catalogue_role(membership: &dyn Membership) -> ShardRole {
+    membership.shard(SHARD)
+}
+
 impl Topics {
     /// Returns the nodes of the cluster, and the leader of each shard.
     pub fn membership(&self) -> &dyn Membership {
@@ -16,7 +21,7 @@ impl Topics {
     /// Returns the leader and the replicas of the catalogue. The leader administers topics and
     /// users.
     pub fn catalogue_role(&self) -> ShardRole {
-        self.membership().shard(SHARD)
+        catalogue_role(self.membership())
     }
 
     /// Returns the leader and the replicas of a partition.

@@ -65,6 +65,7 @@ pub use fetch::{Ask, FetchLimits, Fetched};
 pub use fetching::Fetching;
 pub use groups::{Committed, GroupView};
 pub use lag::GroupLag;
+pub use leaders::catalogue_role;
 pub use offsets::{Located, PartitionView};
 pub use options::Options;
 pub use prepare::{NotPrepared, PreparedBatch};

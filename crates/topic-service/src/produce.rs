@@ -54,6 +54,17 @@ pub struct Placed {
 }
 
 impl Topics {
+    /// Ready when no shard is paused, as it is while the members of a cluster change; until then registers
+    /// the waker. Changes of topics and users are refused with [`Storage::Busy`] meanwhile.
+    pub fn poll_resumed(&self, waker: &Waker) -> Poll<()> {
+        let journal = &self.state.journal;
+        let mut shards = (0..journal.shard_count()).map(ShardId);
+        match shards.any(|shard| journal.notify_resumed(shard, waker)) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        }
+    }
+
     /// Ready when there may be room for a batch that was refused with [`Storage::Busy`]; until then
     /// registers the waker.
     pub fn poll_room(&self, waker: &Waker) -> Poll<()> {

@@ -3,8 +3,6 @@
 use kafka::api_versions::{Request, Response};
 use kafka::{ApiKey, ErrorCode};
 
-use crate::client::Client;
-
 /// The APIs that a cluster does not have: it has no transactions.
 const OF_TRANSACTIONS: [ApiKey; 7] = [
     ApiKey::AddPartitionsToTxn,
@@ -16,9 +14,9 @@ const OF_TRANSACTIONS: [ApiKey; 7] = [
     ApiKey::ListTransactions,
 ];
 
-pub(crate) fn answer(client: &Client, request: &Request, version: i16) -> Response {
+pub(crate) fn answer(is_clustered: bool, request: &Request, version: i16) -> Response {
     let mut response = Response::of_table();
-    if client.topics().membership().is_clustered() {
+    if is_clustered {
         let is_absent = |api: i16| OF_TRANSACTIONS.iter().any(|key| key.code() == api);
         response.api_keys.retain(|it| !is_absent(it.api_key));
     }

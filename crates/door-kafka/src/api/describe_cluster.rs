@@ -21,7 +21,7 @@ pub(crate) fn answer(client: &Client, request: &Request) -> Response {
     }
     let brokers = Brokers::of(client);
     Response {
-        cluster_id: cluster_id(client.topics()),
+        cluster_id: cluster_id(client.topics().membership()),
         controller_id: brokers.controller(),
         cluster_authorized_operations: authorized::on_cluster(
             request.include_cluster_authorized_operations,

@@ -21,8 +21,27 @@ const TRANSACTION: i8 = 1;
 /// until its time limit, and shows the message of this one.
 pub(crate) fn answer(client: &Client, version: i16, request: Request) -> Response {
     let brokers = Brokers::of(client);
+    answer_by(version, request, |key_type, key| {
+        find(&brokers, key_type, key)
+    })
+}
+
+/// Returns the answer of a member while the cluster has no leader.
+pub(crate) fn without_leader(version: i16, request: Request) -> Response {
+    answer_by(version, request, |key_type, _| match key_type {
+        TRANSACTION => Err(no_transactions()),
+        _ => Err(unknown()),
+    })
+}
+
+fn answer_by(
+    version: i16,
+    request: Request,
+    find: impl Fn(i8, &str) -> Result<Broker, Failed>,
+) -> Response {
+    let key_type = request.key_type;
     let find = |key: String| {
-        let found = find(&brokers, request.key_type, &key);
+        let found = find(key_type, &key);
         shown(key, found)
     };
     if version >= BATCHED_FROM {
@@ -57,11 +76,12 @@ fn find(brokers: &Brokers<'_>, key_type: i8, key: &str) -> Result<Broker, Failed
             return Err(Failed::new(ErrorCode::InvalidRequest, message));
         }
     };
-    let unknown = || {
-        let message = "the leader of the group is unknown; try again";
-        Failed::new(ErrorCode::CoordinatorNotAvailable, message)
-    };
     found.ok_or_else(unknown)
+}
+
+fn unknown() -> Failed {
+    let message = "the leader of the group is unknown; try again";
+    Failed::new(ErrorCode::CoordinatorNotAvailable, message)
 }
 
 fn shown(key: String, found: Result<Broker, Failed>) -> Coordinator {

@@ -86,7 +86,7 @@ fn response(
     }
 }
 
-fn refused(error_code: ErrorCode, member_id: String, version: i16) -> Response {
+pub(crate) fn refused(error_code: ErrorCode, member_id: String, version: i16) -> Response {
     Response {
         error_code,
         // In versions where it may not be null, it is empty.

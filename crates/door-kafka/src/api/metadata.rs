@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use kafka::metadata::{Broker, Partition, Request, Response, Topic as TopicResponse, TopicRequest};
 use kafka::{ErrorCode, Uuid};
-use topic_service::{AdminError, Topic, TopicRef, Topics};
+use platform::Membership;
+use topic_service::{AdminError, Topic, TopicRef, Topics, catalogue_role};
 use topics::{TopicError, TopicId};
 
 use super::{authorized, cluster_id, uuid};
-use crate::brokers::Brokers;
+use crate::brokers::{self, Brokers};
 use crate::client::Client;
 use crate::errors::Coded;
+use crate::follower::KnownTopic;
+use crate::listener::BrokerAddress;
 
 pub(crate) fn answer(client: &Client, version: i16, request: &Request) -> Response {
     let topics = client.topics();
     let brokers = Brokers::of(client);
-    let asked = request.topics.as_deref();
-    // Version 0 has no null: an empty list means all topics.
-    let asked = asked.filter(|asked| version > 0 || !asked.is_empty());
+    let asked = named(version, request);
     let may_create = version < 4 || request.allow_auto_topic_creation;
     let mut found: Vec<_> = match asked {
         None => topics
@@ -41,19 +42,78 @@ pub(crate) fn answer(client: &Client, version: i16, request: &Request) -> Respon
             request.include_cluster_authorized_operations,
         ),
         controller_id: brokers.controller(),
-        brokers: brokers
-            .list()
-            .into_iter()
-            .map(|broker| Broker {
-                node_id: broker.id,
-                host: broker.address.host,
-                port: i32::from(broker.address.port),
-                rack: None,
-            })
-            .collect(),
-        cluster_id: Some(cluster_id(topics)),
+        brokers: brokers.list().into_iter().map(listed).collect(),
+        cluster_id: Some(cluster_id(topics.membership())),
         topics: found,
         ..Response::default()
+    }
+}
+
+/// Returns the answer of a member while the cluster has no leader, with the topics that it knows. There is
+/// none to a request for all topics if they are unknown.
+pub(crate) fn without_leader(
+    membership: &dyn Membership,
+    own: &BrokerAddress,
+    topics: Option<&[KnownTopic]>,
+    version: i16,
+    request: &Request,
+) -> Option<Response> {
+    // Every partition is on all members in the end, like the catalogue.
+    let role = catalogue_role(membership);
+    let show = |topic: &KnownTopic| {
+        let partition = |index: u32| Partition {
+            error_code: ErrorCode::LeaderNotAvailable,
+            partition_index: index as i32,
+            leader_id: brokers::NONE,
+            replica_nodes: brokers::encoded_all(&role.replicas),
+            isr_nodes: brokers::encoded_all(&role.in_sync),
+            ..Partition::default()
+        };
+        TopicResponse {
+            name: Some(topic.name.clone()),
+            topic_id: Uuid(topic.id),
+            partitions: (0..topic.partitions).map(partition).collect(),
+            ..TopicResponse::default()
+        }
+    };
+    let find = |asked: &TopicRequest| {
+        let is_asked = |it: &&KnownTopic| match asked.topic_id.is_zero() {
+            true => asked.name.as_deref() == Some(&*it.name),
+            false => asked.topic_id.0 == it.id,
+        };
+        let mut known = topics.unwrap_or_default().iter();
+        let name = asked.name.clone();
+        // It may have been created since.
+        let unknown = || missing(name, asked.topic_id, ErrorCode::LeaderNotAvailable);
+        known.find(is_asked).map_or_else(unknown, show)
+    };
+    Some(Response {
+        brokers: brokers::list(membership, own)
+            .into_iter()
+            .map(listed)
+            .collect(),
+        cluster_id: Some(cluster_id(membership)),
+        topics: match named(version, request) {
+            Some(asked) => asked.iter().map(find).collect(),
+            None => topics?.iter().map(show).collect(),
+        },
+        ..Response::default()
+    })
+}
+
+/// Returns the topics that a client asks for; `None` for all.
+fn named(version: i16, request: &Request) -> Option<&[TopicRequest]> {
+    let asked = request.topics.as_deref();
+    // Version 0 has no null: an empty list means all topics.
+    asked.filter(|asked| version > 0 || !asked.is_empty())
+}
+
+fn listed(broker: brokers::Broker) -> Broker {
+    Broker {
+        node_id: broker.id,
+        host: broker.address.host,
+        port: i32::from(broker.address.port),
+        rack: None,
     }
 }
 

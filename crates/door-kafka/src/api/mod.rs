@@ -61,12 +61,13 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kafka::{ErrorCode, Uuid};
+use platform::Membership;
 use topic_service::{Topic, TopicRef, Topics};
 use topics::TopicId;
 
 /// Returns the cluster id: that of the data directory with which the cluster began.
-fn cluster_id(topics: &Topics) -> String {
-    URL_SAFE_NO_PAD.encode(topics.membership().cluster_id().to_be_bytes())
+pub(super) fn cluster_id(membership: &dyn Membership) -> String {
+    URL_SAFE_NO_PAD.encode(membership.cluster_id().to_be_bytes())
 }
 
 /// Returns a topic id as it is encoded.

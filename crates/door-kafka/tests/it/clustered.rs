@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use journal::ShardId;
 use kafka::{
     ApiKey, ErrorCode, add_offsets_to_txn, add_partitions_to_txn, alter_partition_reassignments,
     api_versions, create_partitions, create_topics, describe_cluster, describe_configs,
@@ -101,6 +102,26 @@ fn election() -> elect_leaders::Request {
         }]),
         ..elect_leaders::Request::default()
     }
+}
+
+#[tokio::test]
+async fn creation_of_a_topic_waits_while_the_members_change() {
+    let members = Arc::new(ThreeMembers::new(CLUSTER_ID));
+    let mut bench = Bench::in_cluster_committing(members);
+    let journal = bench.committed_by_bench.clone().unwrap();
+    let shards = || (0..journal.shard_count()).map(ShardId);
+    shards().for_each(|shard| journal.pause(shard));
+    let mut client = bench.connect();
+    client.create_topic("t").await;
+    // Another connection goes on.
+    bench.connect().flush_requests().await;
+    assert!(bench.node.topics().unwrap().list().is_empty());
+    shards().for_each(|shard| journal.resume(shard));
+    while bench.node.topics().unwrap().list().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    bench.sync();
+    client.created().await;
 }
 
 #[tokio::test]

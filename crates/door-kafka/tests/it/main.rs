@@ -9,6 +9,7 @@ mod clustered;
 mod configuring;
 mod describing;
 mod fetching;
+mod following;
 mod framing;
 mod full_disk;
 mod full_queue;
@@ -29,7 +30,7 @@ use door::{Gate, Open};
 use door_kafka::{Arrived, Door, NoUsers, Options, Users};
 use door_testing::{ManualClock, SwitchedOffload, ports, stepped_storage};
 use journal::disk::SimulatedDisk;
-use journal::{Background, Line};
+use journal::{Background, Commit, Journal, Line, ShardId, Stage};
 use node::{Node, Parts, StorageParts};
 use platform::{Clock, Membership, Offload, Overloaded, Work};
 use scram::credential;
@@ -43,9 +44,11 @@ pub(crate) struct Bench {
     pub(crate) disk: SimulatedDisk,
     line: Line,
     background: Background,
+    /// The journal, if the bench commits its blocks like a consensus.
+    pub(crate) committed_by_bench: Option<Arc<Journal>>,
     clock: Arc<ManualClock>,
     pub(crate) offload: Arc<SwitchedOffload>,
-    door: Door,
+    pub(crate) door: Door,
 }
 
 impl Bench {
@@ -103,6 +106,17 @@ impl Bench {
         )
     }
 
+    /// A member whose blocks are committed by the bench.
+    pub(crate) fn in_cluster_committing(membership: Arc<dyn Membership>) -> Self {
+        let users = Some(Arc::new(NoUsers) as Arc<dyn Users>);
+        let options = journal::Options {
+            commit: Commit::ByCaller,
+            ..journal_options()
+        };
+        let gate = Arc::new(Open);
+        Self::with_membership(gate, users, &options, Default::default(), Some(membership))
+    }
+
     fn with_parts(
         gate: Arc<dyn Gate>,
         users: Option<Arc<dyn Users>>,
@@ -121,6 +135,14 @@ impl Bench {
     ) -> Self {
         let disk = SimulatedDisk::new(7);
         let (storage, line, background) = stepped_storage(Arc::new(disk.clone()), options);
+        let journal = storage.journal.clone();
+        let is_by_caller = options.commit == Commit::ByCaller;
+        let committed_by_bench = is_by_caller.then(|| journal.clone());
+        if is_by_caller {
+            for shard in (0..journal.shard_count()).map(ShardId) {
+                journal.begin_reign(shard, 1);
+            }
+        }
         let storage = StorageParts {
             topics,
             membership,
@@ -145,6 +167,7 @@ impl Bench {
             disk,
             line,
             background,
+            committed_by_bench,
             clock,
             offload,
             door,
@@ -153,9 +176,14 @@ impl Bench {
         bench
     }
 
-    /// Everything that was appended is on disk now.
+    /// Everything that was appended is on disk now, and committed.
     pub(crate) fn sync(&mut self) {
         self.line.step();
+        if let Some(journal) = &self.committed_by_bench {
+            for shard in (0..journal.shard_count()).map(ShardId) {
+                journal.commit(shard, journal.last(shard, Stage::Written));
+            }
+        }
         self.background.step(1_700_000_000_000);
     }
 

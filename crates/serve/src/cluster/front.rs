@@ -1,4 +1,5 @@
-//! The listeners while another member leads: the bytes of each client are passed to the leader.
+//! The listeners while another member leads: the bytes of each client are passed to the leader. Kafka
+//! clients without TLS are served by [`KafkaClients`].
 //!
 //! Requests for the health and the metrics of this node are answered here: `/livez`, `/readyz` and
 //! `/metrics`. With TLS they are passed on like all others.
@@ -7,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Members, Node};
-use config::HostPort;
 use console::Failure;
 use door_http::{MemberPages, PageServed};
 use net::Stream;
@@ -17,9 +17,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::kafka::KafkaClients;
 use super::member::Start;
 use super::pipes::{Protocol, splice};
-use crate::listeners::bind_tcp;
+use crate::listeners::{MemberSockets, TcpListeners};
 
 /// Clients at most.
 const CLIENTS_MAX: usize = 10_000;
@@ -42,43 +43,58 @@ const POLL: Duration = Duration::from_millis(5);
 /// Reason of a member that is not ready.
 const NO_LEADER: &str = "no member leads the cluster now; wait a moment and repeat the request";
 
-/// The listeners, which close when this is dropped, as do their clients.
+/// The listeners. When this is dropped, they accept no more, and their clients are disconnected but for
+/// those of Kafka.
 pub(super) struct Front {
     tasks: JoinSet<()>,
+    /// The task that accepts Kafka clients.
+    kafka: JoinSet<()>,
 }
 
 impl Front {
-    /// Binds the configured addresses and passes clients to the leader.
-    pub(super) async fn start(start: &Start<'_>, node: &Arc<Node>) -> Result<Front, Failure> {
-        let config = start.config;
-        let listeners: [(&str, Option<&HostPort>, Protocol); 3] = [
-            (
-                "native.listen",
-                config.native.listen.as_ref(),
-                Protocol::Native,
-            ),
-            ("http.listen", config.http.listen.as_ref(), Protocol::Http),
-            (
-                "kafka.listen",
-                config.kafka.listen.as_ref(),
-                Protocol::Kafka,
-            ),
+    /// Accepts clients and passes them to the leader.
+    pub(super) fn start(
+        start: &Start<'_>,
+        node: &Arc<Node>,
+        sockets: &MemberSockets,
+        clients: &KafkaClients,
+    ) -> Result<Front, Failure> {
+        let TcpListeners {
+            native,
+            http,
+            kafka,
+        } = sockets.listeners()?;
+        let is_plain = start.config.tls.files().is_none();
+        let (plain, encrypted) = match is_plain {
+            true => (kafka, None),
+            false => (None, kafka),
+        };
+        let passed = [
+            (native, Protocol::Native),
+            (http, Protocol::Http),
+            (encrypted, Protocol::Kafka),
         ];
-        let is_plain = config.tls.files().is_none();
         let pages = is_plain.then(|| pages(start, node));
         let room = Arc::new(Semaphore::new(CLIENTS_MAX));
-        let mut tasks = JoinSet::new();
-        for (key, listen, protocol) in listeners {
-            if let Some(listener) = bind_tcp(key, listen).await? {
+        let mut front = Front {
+            tasks: JoinSet::new(),
+            kafka: JoinSet::new(),
+        };
+        for (listener, protocol) in passed {
+            if let Some(listener) = listener {
                 let (node, room) = (node.clone(), room.clone());
-                tasks.spawn(accept(listener, protocol, pages.clone(), node, room));
+                let accepting = accept(listener, protocol, pages.clone(), node, room);
+                front.tasks.spawn(accepting);
             }
         }
-        Ok(Front { tasks })
+        if let Some(listener) = plain {
+            front.kafka.spawn(clients.accept(listener));
+        }
+        Ok(front)
     }
 
-    /// Closes the listeners, and disconnects the clients.
-    pub(super) async fn close(mut self) {
+    /// Accepts Kafka clients only, and disconnects the clients that are passed on.
+    pub(super) async fn close_passed(&mut self) {
         self.tasks.shutdown().await;
     }
 }

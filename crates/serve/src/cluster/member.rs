@@ -8,6 +8,7 @@ use ::journal::{Health, Journal, Reign, SyncTimes};
 use cluster::{Addresses, Leadership, Members, Node, stall};
 use config::Config;
 use console::{Exit, Failure, SignalAction, Signals};
+use door_kafka::KnownServices;
 use parking_lot::Mutex;
 
 use super::consensus::{Consensus, NoConsensus, Parts};
@@ -15,13 +16,14 @@ use super::damaged;
 use super::front::Front;
 use super::identity::{Identity, addresses, key_path, read_key};
 use super::image::DirectoryImage;
-use super::pipes::{Call, MemberServices};
+use super::kafka::KafkaClients;
+use super::pipes::{self, Call, MemberServices, ReadServices};
 use super::report_file::DataFile;
 use super::status::Cluster;
 use super::watch::watch;
 use crate::gate::TokenGate;
 use crate::journal::failure as journal_failure;
-use crate::listeners;
+use crate::listeners::{self, MemberSockets};
 use crate::reload::Reload;
 use crate::revocation;
 use crate::running::{Dependencies, Member, NodeJournal, Running};
@@ -40,6 +42,9 @@ const HEALTH: Duration = Duration::from_secs(1);
 
 /// Interval of looks at the addresses that the others know of this node.
 const ADDRESSES: Duration = Duration::from_secs(2);
+
+/// Interval in which the others are told the services of Kafka.
+const SERVICES: Duration = Duration::from_secs(1);
 
 /// Interval of purges.
 const PURGE: Duration = Duration::from_secs(2);
@@ -110,7 +115,9 @@ pub(crate) async fn run(
         segment_size: config.journal.segment_size.as_u64(),
         runtime: tokio::runtime::Handle::current(),
         node: Default::default(),
-        listeners: Mutex::default(),
+        listeners: Default::default(),
+        own: Mutex::default(),
+        known: Arc::default(),
     });
     let parts = Parts {
         identity: start.identity.clone(),
@@ -136,8 +143,10 @@ pub(crate) async fn run(
     );
     let purging = tokio::spawn(purging);
     let watching = tokio::spawn(watch(consensus.node.clone()));
+    let telling_services = tokio::spawn(tell_services(consensus.node.clone(), services.clone()));
     let ended = serve(&start, &consensus, &services, signals).await;
     telling.abort();
+    telling_services.abort();
     purging.abort();
     watching.abort();
     match ended {
@@ -152,13 +161,17 @@ pub(crate) async fn run(
 async fn serve(
     start: &Start<'_>,
     consensus: &Consensus,
-    services: &MemberServices,
+    services: &Arc<MemberServices>,
     signals: &mut Signals,
 ) -> Result<Option<Failure>, Failure> {
     let (config, journal) = (start.config, &start.journal);
+    let sockets = Arc::new(MemberSockets::bind(config).await?);
+    let (_clients_end, end) = tokio::sync::watch::channel(());
+    let gate = start.gate.clone();
+    let clients = KafkaClients::new(config, gate, &consensus.node, services, end);
     let mut leadership = Leadership::new(consensus.node.clone());
     loop {
-        let front = Front::start(start, &consensus.node).await?;
+        let mut front = Front::start(start, &consensus.node, &sockets, &clients)?;
         let next = loop {
             tokio::select! {
                 reigns = leadership.next() => break Ok(reigns),
@@ -173,12 +186,18 @@ async fn serve(
                 failure = outdated(&consensus.node) => break Err(Some(failure)),
             }
         };
-        front.close().await;
+        front.close_passed().await;
         let reigns = match next {
             Ok(reigns) => reigns,
             Err(ended) => return Ok(ended),
         };
-        match lead(start, consensus, services, signals, &reigns).await? {
+        let opening = Opening {
+            sockets: &sockets,
+            clients: &clients,
+            front,
+            reigns: &reigns,
+        };
+        match lead(start, consensus, services, signals, opening).await? {
             EndCause::Reign => tracing::info!("this node does not lead any more"),
             EndCause::Signal => return Ok(None),
             EndCause::Journal(reason) => return Ok(Some(journal_failure(config, &reason))),
@@ -187,15 +206,30 @@ async fn serve(
     }
 }
 
+/// The beginning of a leadership.
+struct Opening<'a> {
+    sockets: &'a Arc<MemberSockets>,
+    clients: &'a KafkaClients,
+    /// Accepts Kafka clients until the services are open.
+    front: Front,
+    reigns: &'a [(Reign, u64)],
+}
+
 /// Opens the services and serves clients until a reign ends.
 async fn lead(
     start: &Start<'_>,
     consensus: &Consensus,
     services: &MemberServices,
     signals: &mut Signals,
-    reigns: &[(Reign, u64)],
+    opening: Opening<'_>,
 ) -> Result<EndCause, Failure> {
     let config = start.config;
+    let Opening {
+        sockets,
+        clients,
+        front,
+        reigns,
+    } = opening;
     tracing::info!(id = consensus.node.id(), "this node leads the cluster");
     let journal = NodeJournal {
         journal: Arc::new(start.journal.in_reigns(reigns)),
@@ -207,6 +241,9 @@ async fn lead(
             node: consensus.node.clone(),
             shard_count: start.journal.shard_count(),
         },
+        sockets: sockets.clone(),
+        // Encrypted clients cannot be passed to another member after their handshake with this one.
+        kafka_taker: config.tls.files().is_none().then(|| clients.taker()),
     };
     let started = Running::start(config, (start.dependencies)(journal, Some(member))).await;
     let mut running = match started {
@@ -222,7 +259,14 @@ async fn lead(
             };
         }
     };
-    *services.listeners.lock() = Some(running.addresses().clone());
+    *services.own.lock() = running.node().topics().map(|topics| {
+        let read = move || KnownServices::of(&topics);
+        Box::new(read) as ReadServices
+    });
+    services.read_own();
+    let addresses = running.addresses().clone();
+    services.listeners.send_replace(Some(addresses));
+    drop(front);
     start.announcement.make(config)?;
     running.spawn(revocation::enforce(start.gate.clone(), running.node()));
     let reload = (start.reload)(running.node());
@@ -250,10 +294,12 @@ async fn lead(
             failure = outdated(&consensus.node) => break EndCause::Outdated(failure),
         }
     };
-    *services.listeners.lock() = None;
+    services.listeners.send_replace(None);
+    *services.own.lock() = None;
     match ended {
         EndCause::Signal => {
             consensus.node.hand_over(HAND_OVER_MAX).await;
+            sockets.stop_kafka();
             running.shut_down(config, signals).await;
         }
         EndCause::Reign | EndCause::Journal(_) | EndCause::Outdated(_) => running.crash().await,
@@ -316,6 +362,20 @@ async fn tell_addresses(node: Arc<Node>, own: Addresses) {
         };
         if let Err(error) = said {
             tracing::warn!(error, "the leader does not take the addresses of this node");
+        }
+    }
+}
+
+/// Tells the other members the services of Kafka, while this node leads.
+async fn tell_services(node: Arc<Node>, services: Arc<MemberServices>) {
+    let mut opened = services.listeners.subscribe();
+    loop {
+        // A new leader tells them at once. The sender is in `services`, so it is not dropped.
+        let _ = tokio::time::timeout(SERVICES, opened.changed()).await;
+        if let Some(own) = services.read_own() {
+            let others = node.members().into_iter().filter(|it| it.id != node.id());
+            let calls = others.map(|it| pipes::tell_services(&node, it.id, &own, CALL_MAX));
+            futures_util::future::join_all(calls).await;
         }
     }
 }

@@ -2,6 +2,7 @@
 //! goes on, and what it has acknowledged is there.
 
 mod damage;
+mod followers;
 mod input;
 mod links;
 
