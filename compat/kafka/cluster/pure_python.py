@@ -7,9 +7,22 @@ import sys
 import time
 
 from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 
 from report import END_LIMIT_S, PARTITIONS, PAUSE_S, Report
+
+
+def commit(consumer, report):
+    """Commits, and again if the client could not refresh its metadata.
+
+    kafka-python lets `commit` fail if it looks for the coordinator and asks a broker that has just ended. It
+    does so with brokers of Apache Kafka, too. The error is one that may be repeated.
+    """
+    while True:
+        try:
+            return consumer.commit()
+        except KafkaConnectionError as error:
+            report.say(f"notice commit repeated by the application: {error}")
 
 
 def main():
@@ -46,7 +59,7 @@ def main():
             for one in sent:
                 one.get(0)
             if read:
-                consumer.commit()
+                commit(consumer, report)
                 report.copied(int(it.value) for it in read)
         consumer.close()
 

@@ -2,7 +2,7 @@
 
     acked NUMBER      a record is acknowledged
     copied COUNT      so many records are copied, and the offsets behind them are committed
-    notice TEXT       an event that the client handles by itself
+    notice TEXT       an event that is counted, and is no fault
     error TEXT        an error that reached the application
     refused TEXT      the error of a transaction, which a cluster does not serve
 

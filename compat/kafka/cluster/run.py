@@ -209,9 +209,13 @@ def doubled(log):
     return sorted(it for it, count in counts.items() if count > 1)
 
 
+def seen(error):
+    return f"the application sees an error: {error}"
+
+
 def compare(client, source, target, may_double):
     """Returns what contradicts the promises, and prints the figures."""
-    faults = [f"the application sees an error: {it}" for it in client.errors]
+    faults = [seen(it) for it in client.errors]
     written = {it for some in source.values() for it in some}
     copies = {it for some in target.values() for it in some}
     twice = {"source": doubled(source), "target": doubled(target)}
@@ -232,7 +236,7 @@ def compare(client, source, target, may_double):
                 faults.append(f"the records in the {name} are in another order")
     if len(client.refused) != 1:
         faults.append(f"a transaction is refused {len(client.refused)} times, not once")
-    print(f"events that the client handles: {dict(client.notices)}")
+    print(f"events that are no faults: {dict(client.notices)}")
     print(f"refused transaction: {'; '.join(client.refused)}")
     return faults
 
@@ -244,7 +248,7 @@ def main():
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
     directory = tempfile.mkdtemp(prefix="telpher-compat-")
-    faults, client = ["the run was interrupted"], None
+    faults, client = None, None
     cluster = Cluster(args.telpher, directory)
     try:
         create_topics(cluster.servers)
@@ -265,6 +269,10 @@ def main():
         if client and client.process.poll() is None:
             client.process.kill()
         cluster.close()
+        if faults is None:
+            # A client that has given up makes no progress.
+            errors = client.errors if client else []
+            faults = ["the run was interrupted", *map(seen, errors)]
         for fault in faults[:20]:
             print(f"FAULT: {fault}")
         if faults:
