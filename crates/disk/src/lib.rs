@@ -61,6 +61,15 @@ pub trait File: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Extends the file to `size` bytes, for which it allocates disk space without writing to it:
+    /// bytes that were never written read as zeros, as after [`File::set_size`]. A sync of bytes
+    /// that are written there for the first time has metadata to write as well.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::Unsupported`] if the file system cannot do that.
+    fn allocate(&self, size: u64) -> io::Result<()>;
+
     /// Sends written bytes to the device and waits until it has them. That shortens the next sync
     /// of this file, and concurrent syncs of others. It does not make anything durable.
     fn write_out(&self, offset: u64, size: u64) -> io::Result<()> {

@@ -218,6 +218,20 @@ impl File for RealFile {
         }
     }
 
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        loop {
+            match fallocate(&self.file, FallocateFlags::empty(), 0, size) {
+                Err(Errno::INTR) => {}
+                // The kernel has two numbers for it.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                    return Err(self.named(io::ErrorKind::Unsupported.into()));
+                }
+                result => return result.map_err(|error| self.named(error.into())),
+            }
+        }
+    }
+
     fn write_out(&self, offset: u64, size: u64) -> io::Result<()> {
         write_out(&self.file, offset, size).map_err(|error| self.named(error))
     }

@@ -49,6 +49,8 @@ struct State {
     plans: Plans,
     /// Limit on the bytes of all files.
     capacity: u64,
+    /// Files can be allocated without writing to them.
+    can_allocate: bool,
     trace: Option<Trace>,
 }
 
@@ -70,6 +72,7 @@ impl SimulatedDisk {
             read: 0,
             plans: Plans::default(),
             capacity: u64::MAX,
+            can_allocate: true,
             trace: None,
         })))
     }
@@ -138,6 +141,11 @@ impl SimulatedDisk {
     /// Limits the bytes of all files. An open file without a name counts too.
     pub fn set_capacity(&self, bytes: u64) {
         self.0.lock().capacity = bytes;
+    }
+
+    /// Refuses [`File::allocate`] from now on, as some file systems do.
+    pub fn refuse_allocation(&self) {
+        self.0.lock().can_allocate = false;
     }
 
     /// Returns the bytes of all files.

@@ -26,6 +26,7 @@ enum Step {
     Size(usize),
     Read(usize, u64, usize),
     Write(usize, u64, Vec<u8>),
+    Allocate(usize, u64),
     SetSize(usize, u64),
     SyncData(usize),
     SyncAll(usize),
@@ -50,7 +51,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(slot, offset, count)| Step::Read(slot, offset, count)),
         4 => (slot.clone(), offset.clone(), bytes())
             .prop_map(|(slot, offset, bytes)| Step::Write(slot, offset, bytes)),
-        2 => (slot.clone(), offset).prop_map(|(slot, size)| Step::SetSize(slot, size)),
+        2 => (slot.clone(), offset.clone()).prop_map(|(slot, size)| Step::SetSize(slot, size)),
+        1 => (slot.clone(), offset).prop_map(|(slot, size)| Step::Allocate(slot, size + 1)),
         1 => slot.clone().prop_map(Step::SyncData),
         1 => slot.prop_map(Step::SyncAll),
     ]
@@ -104,6 +106,7 @@ impl Side {
                 let written = file.map(|file| file.write_at(bytes, *offset));
                 return Ok(format!("{:?}", written.transpose()?));
             }
+            Step::Allocate(slot, size) => self.with(*slot, |file| file.allocate(*size))?,
             Step::SetSize(slot, size) => self.with(*slot, |file| file.set_size(*size))?,
             Step::SyncData(slot) => self.with(*slot, |file| file.sync_data())?,
             Step::SyncAll(slot) => self.with(*slot, |file| file.sync_all())?,

@@ -115,6 +115,10 @@ impl File for GatedFile {
         self.file.write_at(bytes, offset)
     }
 
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        self.file.allocate(size)
+    }
+
     fn set_size(&self, size: u64) -> io::Result<()> {
         self.file.set_size(size)
     }

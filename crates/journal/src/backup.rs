@@ -2,15 +2,17 @@
 //!
 //! The caller seals the line ([`Journal::seal`]), waits until everything before that position is
 //! filed ([`Journal::is_filed`]), and then copies. The copy has the manifest, the extents that it
-//! names, which never change, and an empty segment that continues after the filed data. Records
+//! names, the filed segments to which these refer, none of which ever changes, and an empty segment that
+//! continues after the filed data. Records
 //! appended meanwhile are not in the copy. A merge may remove an extent before it is copied; then
 //! there is a newer manifest, and the copy starts over with it.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
 use crate::disk::{Disk, File};
-use crate::extent::{self, ExtentError, Identity};
+use crate::extent::{self, ExtentError};
 use crate::filing::Line as _;
 use crate::manifest::{Manifest, ManifestError};
 use crate::segment::{self, LINE_DIR, SEGMENT_HEADER_SIZE, Segment, SegmentError, ShardEnd};
@@ -34,7 +36,7 @@ pub struct CopyStats {
     pub linked: u64,
     /// Files copied byte by byte.
     pub copied: u64,
-    /// Bytes of all extents.
+    /// Bytes of all extents and of the segments to which they refer.
     pub bytes: u64,
     /// Everything before this position is in the copy.
     pub filed: Position,
@@ -127,15 +129,23 @@ fn copy_manifest(
     let Some(next) = unless_recycled(Segment::open(source, sequence, manifest.journal_id))? else {
         return Ok(None);
     };
+    let mut paths = BTreeSet::new();
     for identity in manifest.extents().flatten() {
-        if !copy_extent(source, target, link, identity, &mut copied)? {
+        let Some(segment) = unless_removed(extent::segment_of(source, identity))? else {
+            return Ok(None);
+        };
+        paths.insert(identity.path());
+        paths.extend(segment.map(|segment| segment.path()));
+    }
+    for path in &paths {
+        if !copy_file(source, target, link, path, &mut copied)? {
             return Ok(None);
         }
     }
-    remove_others(target, manifest).map_err(copy_error(extent::DIRECTORY))?;
-    target
-        .sync_dir(extent::DIRECTORY)
-        .map_err(copy_error(extent::DIRECTORY))?;
+    for directory in [extent::DIRECTORY, LINE_DIR] {
+        remove_others(target, directory, &paths).map_err(copy_error(directory))?;
+        target.sync_dir(directory).map_err(copy_error(directory))?;
+    }
     write_segment(target, &next, manifest).map_err(copy_error(&segment::path(sequence)))?;
     manifest
         .prepare(target)
@@ -154,35 +164,43 @@ fn unless_recycled(opened: Result<Segment, SegmentError>) -> Result<Option<Segme
     }
 }
 
-/// Copies one extent. Returns false if it has been removed.
-fn copy_extent(
+/// Returns what was read of an extent, unless its file has been removed meanwhile.
+fn unless_removed<T>(read: Result<T, ExtentError>) -> Result<Option<T>, BackupError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(ExtentError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Copies an extent or a segment. Returns false if it has been removed.
+fn copy_file(
     source: &dyn Disk,
     target: &dyn Disk,
     link: &dyn Fn(&str) -> io::Result<()>,
-    identity: &Identity,
+    path: &str,
     copied: &mut CopyStats,
 ) -> Result<bool, BackupError> {
-    let path = identity.path();
-    if let Ok(file) = target.open(&path) {
+    if let Ok(file) = target.open(path) {
         // An earlier attempt copied it.
-        copied.bytes += file.size().map_err(copy_error(&path))?;
+        copied.bytes += file.size().map_err(copy_error(path))?;
         return Ok(true);
     }
-    let file = match source.open(&path) {
+    let file = match source.open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(copy_error(&path)(error)),
+        Err(error) => return Err(copy_error(path)(error)),
     };
-    match link(&path) {
+    match link(path) {
         Ok(()) => copied.linked += 1,
         Err(_) => {
-            // The link fails on another file system, without link support, or if the extent has
-            // been removed. The open file can still be read.
-            copy_bytes(&*file, target, &path).map_err(copy_error(&path))?;
+            // The link fails on another file system, without link support, or if the file has been
+            // removed. The open file can still be read.
+            copy_bytes(&*file, target, path).map_err(copy_error(path))?;
             copied.copied += 1;
         }
     }
-    copied.bytes += file.size().map_err(copy_error(&path))?;
+    copied.bytes += file.size().map_err(copy_error(path))?;
     Ok(true)
 }
 
@@ -197,11 +215,11 @@ fn copy_bytes(file: &dyn File, target: &dyn Disk, path: &str) -> io::Result<()> 
     copy.sync_all()
 }
 
-/// Removes extents of earlier attempts that this manifest does not name.
-fn remove_others(target: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
-    for name in target.list(extent::DIRECTORY)? {
-        let path = format!("{}/{name}", extent::DIRECTORY);
-        if !manifest.extents().flatten().any(|one| one.path() == path) {
+/// Removes files of earlier attempts that do not belong to the copy.
+fn remove_others(target: &dyn Disk, directory: &str, wanted: &BTreeSet<String>) -> io::Result<()> {
+    for name in target.list(directory)? {
+        let path = format!("{directory}/{name}");
+        if !wanted.contains(&path) {
             target.remove(&path)?;
         }
     }
@@ -243,12 +261,17 @@ mod tests {
     };
 
     fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> SteppedJournal {
+        open_with(disk, entropy, u64::MAX)
+    }
+
+    fn open_with(disk: &Arc<SimulatedDisk>, entropy: u64, piece_size_min: u64) -> SteppedJournal {
         let options = Options {
             journal_id: 0xC0FFEE,
             entropy,
             shard_count: 2,
             segment_size: 16 << 10,
             reserve_size: 0,
+            piece_size_min,
             ..Options::default()
         };
         Journal::open_stepped(disk.clone(), &options).unwrap()
@@ -278,9 +301,9 @@ mod tests {
 
     #[test]
     fn a_backup_holds_all_acked_records_and_accepts_new_ones() {
-        for count in [0, 1, 60] {
+        for (count, piece_size_min) in [(0, 0), (1, 0), (60, u64::MAX), (60, 0)] {
             let disk = Arc::new(SimulatedDisk::new(1));
-            let mut stepped = open(&disk, 1);
+            let mut stepped = open_with(&disk, 1, piece_size_min);
             (0..count).for_each(|number| append(&mut stepped, number));
             let position = stepped.journal.seal();
             settle(&mut stepped);
@@ -290,6 +313,8 @@ mod tests {
             let target = Arc::new(SimulatedDisk::new(2));
             let copied = copy(&*disk, &*target, &no_link).unwrap();
             assert_eq!(copied.linked, 0);
+            let retained = stepped.journal.filing().retained_segments;
+            assert_eq!(retained > 2, count == 60 && piece_size_min == 0);
             // Power failure directly after the copy.
             target.crash_with(|_| crate::disk::simulated::Fate::Lost);
             let mut restored = open(&target, 2);
@@ -305,6 +330,50 @@ mod tests {
             let read = again.journal.read(SHARD, STREAM, 0, ALL).unwrap();
             assert_eq!(read.records.len() as u64, count + 40);
         }
+    }
+
+    #[test]
+    fn linked_backup_stays_whole_when_the_journal_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+        let disk: Arc<dyn Disk> = Arc::new(crate::disk::RealDisk::new(&from));
+        let options = Options {
+            journal_id: 0xC0FFEE,
+            entropy: 1,
+            shard_count: 2,
+            segment_size: 16 << 10,
+            reserve_size: 0,
+            piece_size_min: 0,
+            ..Options::default()
+        };
+        let mut stepped = Journal::open_stepped(disk.clone(), &options).unwrap();
+        (0..60).for_each(|number| append(&mut stepped, number));
+        stepped.journal.seal();
+        settle(&mut stepped);
+        assert!(stepped.journal.filing().retained_segments > 2);
+        let target: Arc<dyn Disk> = Arc::new(crate::disk::RealDisk::new(&to));
+        let link = |path: &str| std::fs::hard_link(from.join(path), to.join(path));
+        let copied = copy(&*disk, &*target, &link).unwrap();
+        assert_eq!(copied.copied, 0);
+
+        // The node reuses everything that it can, also after a restart.
+        let trimmed = stepped.journal.lock(SHARD, 1000).trim(STREAM, 60).unwrap();
+        (60..120).for_each(|number| append(&mut stepped, number));
+        assert_eq!(stepped.journal.status(trimmed), Status::Durable);
+        drop(stepped);
+        let again = Options {
+            entropy: 2,
+            ..options
+        };
+        let mut stepped = Journal::open_stepped(disk, &again).unwrap();
+        (120..200).for_each(|number| append(&mut stepped, number));
+        drop(stepped);
+
+        let restored = Journal::open_stepped(target, &again).unwrap();
+        let read = restored.journal.read(SHARD, STREAM, 0, ALL).unwrap();
+        assert_eq!(read.records.len(), 60);
+        let mut records = read.records.iter().enumerate();
+        assert!(records.all(|(place, record)| record.payload[..] == [place as u8; 900]));
     }
 
     #[test]

@@ -10,11 +10,16 @@
 //! The line is written in order of arrival; an extent is read by stream. An extent is written once,
 //! under a temporary name, and never changes; merging replaces it. Every byte is covered by a CRC
 //! that is checked on every read. The CRC is seeded, so that a page of another extent, or of
-//! another place in the same extent, does not pass. This module knows nothing about segments,
-//! blocks and threads.
+//! another place in the same extent, does not pass.
+//!
+//! An extent *in place* has no pages of records: its index refers to pieces of a segment, which stays in
+//! the line's directory as long as an extent refers to it. Each piece has the consecutive records of one
+//! stream in one block, as the line has written them. Of segments, this module knows no more than their
+//! files and the layout of records; it knows nothing about blocks and threads.
 
 use std::io;
 
+use crate::disk::File;
 use crate::{Index, Position, ShardId};
 
 mod check;
@@ -24,6 +29,7 @@ mod index;
 mod page;
 mod reader;
 mod records;
+mod retained;
 mod set;
 mod streams;
 #[cfg(test)]
@@ -33,12 +39,12 @@ mod writer;
 
 pub use check::DamagedPage;
 pub use cursor::{Cursor, CursorRecord, Entries};
-pub use reader::Extent;
+pub use reader::{Extent, segment_of};
 pub use records::RecordRef;
+pub use retained::{RetainedSegments, SegmentRef};
 pub use set::{ExtentSet, FiledRecord, StreamSummary, Streams};
 pub use streams::Entry;
-pub use writer::Writer;
-pub use writer::write_all;
+pub use writer::{PIECE_SIZE, PieceRef, Writer, write_all};
 
 /// Directory of all extents.
 pub const DIRECTORY: &str = "extents";
@@ -128,4 +134,27 @@ pub enum ExtentError {
         /// The error.
         source: io::Error,
     },
+}
+
+impl ExtentError {
+    /// Returns the path of the file, relative to the journal's directory.
+    pub fn path(&self) -> &str {
+        match self {
+            ExtentError::Damaged { path, .. }
+            | ExtentError::Version { path, .. }
+            | ExtentError::Io { path, .. } => path,
+        }
+    }
+}
+
+/// Fills the buffer from a file.
+fn read(file: &dyn File, path: &str, buffer: &mut [u8], place: u64) -> Result<(), ExtentError> {
+    file.read_at(buffer, place)
+        .map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => Damage("the file ends early").at(path, place),
+            _ => ExtentError::Io {
+                path: path.to_owned(),
+                source,
+            },
+        })
 }

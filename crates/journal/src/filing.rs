@@ -1,7 +1,9 @@
 //! Filing: the background work that moves sealed segments into extents.
 //!
 //! A sealed segment is read back, sorted and written as one extent per shard. Then a new manifest
-//! names the extents, readers switch to them, and the file becomes a spare. The filing also merges
+//! names the extents, readers switch to them, and the file becomes a spare. Records that lie in long
+//! pieces, as those of busy topics do, are not copied: the extents of their shards are *in place*, and
+//! refer to the segment, which stays until none of them is left. The filing also merges
 //! neighbouring extents, drops trimmed records, removes erased bytes, zeroes spares ahead and
 //! maintains the reserve of disk space.
 //!
@@ -28,6 +30,7 @@ mod memory;
 mod merge;
 mod pace;
 mod plan;
+mod retained;
 mod retries;
 mod round;
 #[cfg(test)]
@@ -47,6 +50,10 @@ pub trait Line: Send + Sync {
 
     /// Returns the durable bytes of the active segment.
     fn active_size(&self) -> u64;
+
+    /// Returns true if the syncs of the last full segment covered many bytes each, so that it does not
+    /// matter if they have metadata to write as well.
+    fn is_in_bulk(&self) -> bool;
 
     /// Returns the durable and committed start of a stream; 0 if it is unknown.
     fn start(&self, shard: ShardId, stream: StreamId) -> u64;

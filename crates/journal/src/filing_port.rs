@@ -59,6 +59,10 @@ impl filing::Line for Shared {
         begin.map_or(0, |begin| segments.durable.0.saturating_sub(begin.0))
     }
 
+    fn is_in_bulk(&self) -> bool {
+        self.is_in_bulk.load(Ordering::Relaxed)
+    }
+
     fn start(&self, shard: ShardId, stream: StreamId) -> u64 {
         let Some(shard) = self.shards.get(usize::from(shard.0)) else {
             return 0;

@@ -9,7 +9,12 @@ use crate::{Journal, ShardId};
 pub struct FilingStats {
     /// Number of extents.
     pub extents: usize,
-    /// Bytes of all extents.
+    /// Files that are open for the extents: those of extents with records of their own, and the
+    /// segments to which the others refer.
+    pub open_files: usize,
+    /// Full segments whose records were not copied into extents.
+    pub retained_segments: usize,
+    /// Bytes of all extents, and of the records to which they refer.
     pub extent_bytes: u64,
     /// Bytes of records in extents that are below the start of their stream, as far as counted.
     pub dead_bytes: u64,
@@ -36,6 +41,8 @@ impl Journal {
         let FilingCounts { totals, dead_bytes } = *shared.counters.filing.lock();
         FilingStats {
             extents: extents.count(),
+            open_files: extents.files(),
+            retained_segments: extents.segments().len(),
             extent_bytes: extents.size(),
             dead_bytes,
             waiting: shared.sealed_count(),

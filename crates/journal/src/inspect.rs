@@ -51,11 +51,12 @@ pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, Insp
     }
     let mut found = Inspection::default();
     let manifest = load_manifest(disk, &mut found)?;
-    let opened = segments::open(disk, manifest.as_ref(), &mut found)?;
     let extents = match &manifest {
         Some(manifest) => extents::open(disk, manifest, &mut found)?,
         None => extents::open_all(disk, &mut found)?,
     };
+    let retained = extents::segments(&extents);
+    let opened = segments::open(disk, manifest.as_ref(), &retained, &mut found)?;
     count_files(disk, manifest.as_ref(), &mut found)?;
 
     let mut table = Table::new(request.stream);

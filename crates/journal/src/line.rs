@@ -58,6 +58,8 @@ pub struct Line {
     durable: Position,
     /// True if the disk holds no hint yet that the last blocks are durable.
     owes_hint: bool,
+    /// Number of syncs of the active segment.
+    segment_syncs: u64,
     /// Last block of each shard in the line.
     shard_ends: Vec<ShardEnd>,
     /// Last vote of each shard in the line.
@@ -90,6 +92,7 @@ impl Line {
             end,
             durable: end,
             owes_hint: false,
+            segment_syncs: 0,
             shard_ends,
             votes,
             written: Vec::new(),
@@ -304,6 +307,7 @@ impl Line {
         self.buffer.flush(&*self.active.file)?;
         self.active.file.sync_data()?;
         Counters::add(&self.shared.counters.syncs, 1);
+        self.segment_syncs += 1;
         self.durable = self.end;
         self.owes_hint = true;
         Ok(())
@@ -322,6 +326,7 @@ impl Line {
         };
         self.shared.seal_wanted.store(false, Ordering::SeqCst);
         self.finish_segment()?;
+        self.note_sync_size();
         let header = SegmentHeader {
             journal_id: self.shared.journal_id,
             sequence: self.active.header.sequence + 1,
@@ -345,6 +350,15 @@ impl Line {
         drop(segments);
         self.shared.filing_bell.signal();
         Ok(LineStep::Worked)
+    }
+
+    /// Notes whether the syncs of the full segment covered so many bytes that the next files are only
+    /// allocated.
+    fn note_sync_size(&mut self) {
+        let bytes = self.end.0 - self.active.header.first().0;
+        let syncs = std::mem::take(&mut self.segment_syncs).max(1);
+        let is_in_bulk = bytes / syncs >= self.shared.limits.bulk_sync;
+        self.shared.is_in_bulk.store(is_in_bulk, Ordering::Relaxed);
     }
 
     /// Takes a file for the next segment. If there is none, the filing wakes the line when there

@@ -21,9 +21,10 @@ use crate::record::{u16_at, u32_at, u64_at};
 use crate::{Index, Position, ShardId};
 
 /// Format version that this build writes, and the newest one that it reads. The manifest has the
-/// same layout in versions 1 and 2. Its version is that of the whole journal: an older build refuses
-/// a newer one, whose streams it would misread.
-pub const VERSION: u32 = 2;
+/// same layout in versions 1 to 3. Its version is that of the whole journal: an older build refuses
+/// a newer one before it reads or removes anything else. A build of version 1 would misread the
+/// streams of version 2, and one of version 2 would remove segments to which extents refer.
+pub const VERSION: u32 = 3;
 
 /// Path of the manifest.
 pub const PATH: &str = "MANIFEST";

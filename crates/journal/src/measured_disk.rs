@@ -182,6 +182,10 @@ impl File for MeasuredFile {
         self.file.take_room(size)
     }
 
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        self.file.allocate(size)
+    }
+
     fn write_out(&self, offset: u64, size: u64) -> io::Result<()> {
         self.file.write_out(offset, size)
     }

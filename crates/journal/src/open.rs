@@ -100,7 +100,7 @@ fn open(
     let recovered = recovery::recover(&*disk, &manifest, &shards, epochs, options.accept_loss)?;
     commit_known(&manifest, &shards, options.commit, &erasures);
     let spares = Arc::new(Spares::open(disk.clone(), options.segment_size)?);
-    reuse_filed(&*disk, &spares, &recovered.filed)?;
+    remove_filed(&*disk, &recovered.filed, &extents)?;
     if !has_erased {
         // An erase that is not filed yet is pending, and zeroes them when it is carried out.
         spares.trust_used();
@@ -118,6 +118,7 @@ fn open(
     let filing_options = filing::Options {
         erase_within_ms: options.erase_within_ms,
         reserve_size: options.reserve_size,
+        piece_size_min: options.piece_size_min,
     };
     let filer = Filer::open(
         disk.clone(),
@@ -149,6 +150,7 @@ fn open(
         is_starved: Default::default(),
         queued_bytes: Default::default(),
         seal_wanted: Default::default(),
+        is_in_bulk: Default::default(),
         is_closing: Default::default(),
         is_line_closed: Default::default(),
         counters: Default::default(),
@@ -254,16 +256,12 @@ fn commit_known(manifest: &Manifest, shards: &[Shard], commit: Commit, erasures:
     }
 }
 
-/// Turns the files of filed segments into spares. Their bytes may have been erased, so they are
-/// zeroed first.
-fn reuse_filed(disk: &dyn Disk, spares: &Spares, filed: &[String]) -> io::Result<()> {
-    for path in filed {
-        let file = disk.open(path)?;
-        if file.size()? == spares.size() {
-            spares.give_back(path.clone(), file, true)?;
-        } else {
-            disk.remove(path)?;
-        }
+/// Removes filed segments to which no extent refers. They are not recycled: an extent may have referred
+/// to one, and then a backup may have a link to its file.
+fn remove_filed(disk: &dyn Disk, filed: &[u64], extents: &ExtentSet) -> io::Result<()> {
+    let retained = extents.segments();
+    for sequence in filed.iter().filter(|it| !retained.contains(it)) {
+        disk.remove(&segment::path(*sequence))?;
     }
     Ok(())
 }

@@ -33,6 +33,13 @@ pub struct Options {
     pub erase_within_ms: u64,
     /// Bytes to reserve on the disk, for filing and trimming when it is full.
     pub reserve_size: u64,
+    /// Smallest mean size of the pieces in a full segment with which their bytes stay where they are
+    /// instead of being copied into extents. A piece has consecutive records of one stream in one block,
+    /// at most 64 KiB of them.
+    pub piece_size_min: u64,
+    /// Mean bytes per sync of a segment from which on the files of the next segments are not filled
+    /// with zeros in advance, but only allocated.
+    pub bulk_sync_size: u64,
     /// Bytes of the line to hold for peers: up to this size, segments whose blocks were not purged
     /// with [`Journal::purge`](crate::Journal::purge) are not filed. 0 holds nothing.
     pub hold_size: u64,
@@ -71,6 +78,8 @@ pub(crate) struct Limits {
     pub(crate) decided: usize,
     /// Bytes of the line to hold for peers.
     pub(crate) hold: u64,
+    /// Mean bytes per sync from which on files are only allocated.
+    pub(crate) bulk_sync: u64,
     pub(crate) queue: u64,
     /// Bytes of a shard's blocks that are not committed.
     pub(crate) uncommitted: u64,
@@ -90,6 +99,8 @@ impl Default for Options {
             tail_bytes_max: 32 << 20,
             erase_within_ms: 24 * 3_600_000,
             reserve_size: 16 << 20,
+            piece_size_min: 8 << 10,
+            bulk_sync_size: 256 << 10,
             hold_size: 0,
             commit: Commit::WithDurable,
             accept_loss: AcceptLoss::No,
@@ -119,6 +130,7 @@ impl Options {
             block: BLOCK_SIZE_MAX.min(half) as usize,
             decided: (self.segment_size - SEGMENT_HEADER_SIZE) as usize - 2 * BLOCK_HEADER_SIZE,
             hold: self.hold_size,
+            bulk_sync: self.bulk_sync_size,
             queue: self.queue_bytes_max,
             uncommitted: match self.commit {
                 Commit::WithDurable => u64::MAX,

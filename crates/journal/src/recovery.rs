@@ -91,8 +91,8 @@ pub(crate) struct ReplayedLine {
     pub(crate) end: Position,
     /// Nothing was ever written to the last segment, so it can be replaced.
     pub(crate) is_last_empty: bool,
-    /// Paths of segments that are filed already.
-    pub(crate) filed: Vec<String>,
+    /// Sequences of segments that are filed already.
+    pub(crate) filed: Vec<u64>,
     pub(crate) cuts: Vec<Cut>,
     pub(crate) recovery: Recovery,
 }

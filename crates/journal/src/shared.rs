@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) queued_bytes: AtomicU64,
     /// Asks the line to seal the active segment soon.
     pub(crate) seal_wanted: AtomicBool,
+    /// The syncs of the last full segment covered many bytes each.
+    pub(crate) is_in_bulk: AtomicBool,
     /// Asks the threads to end once nothing is queued.
     pub(crate) is_closing: AtomicBool,
     /// True once the line's thread has ended.

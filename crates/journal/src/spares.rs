@@ -9,7 +9,9 @@
 //! ```
 //!
 //! A segment's size must never change while it is written. So its file is filled with zeros and
-//! synced in advance, or was a segment before. Stale bytes are harmless for recovery, because CRCs
+//! synced in advance, or was a segment before. If a sync of the line covers many bytes, as in bulk, a
+//! file is only allocated: its syncs have metadata to write as well, which costs less than to write
+//! every byte twice. Stale bytes are harmless for recovery, because CRCs
 //! are seeded per use, but not for an erase. While an erase is due, and after a start unless
 //! nothing was ever erased, files are zeroed before they are reused. This module knows nothing
 //! about the contents of segments.
@@ -191,6 +193,45 @@ impl Spares {
             .any(|(number, _)| *number < mark)
     }
 
+    /// Creates a spare whose disk space is allocated but not written, at once. Where the file system
+    /// cannot do that, it begins a file to be zeroed.
+    pub fn allocate(&self) -> io::Result<()> {
+        let number = self.state.lock().number();
+        let path = format!("{LINE_DIR}/spare-{number}.new");
+        let file = self.disk.create(&path)?;
+        let allocated = file.allocate(self.size).and_then(|()| file.sync_all());
+        let renamed = allocated.and_then(|()| {
+            let spare = Spare {
+                path: path.clone(),
+                file: file.clone(),
+            };
+            self.rename(spare, Kind::Zero)
+        });
+        let Err(error) = renamed else {
+            return Ok(());
+        };
+        if !self.holds(&file) {
+            self.abandon(&path);
+        }
+        match error.kind() {
+            io::ErrorKind::Unsupported => self.begin(),
+            _ => Err(error),
+        }
+    }
+
+    /// Returns true if the line was given the file with old bytes in it. It may still have some.
+    pub fn is_stale(&self, file: &Arc<dyn File>) -> bool {
+        let state = self.state.lock();
+        let mut stale = state.stale.iter();
+        stale.any(|(_, stale)| Arc::ptr_eq(stale, file))
+    }
+
+    /// Forgets a file that will not be given back, and has no old bytes any more.
+    pub fn part_with(&self, file: &Arc<dyn File>) {
+        let mut state = self.state.lock();
+        state.stale.retain(|(_, stale)| !Arc::ptr_eq(stale, file));
+    }
+
     /// Creates a zeroed spare at once.
     pub fn prepare(&self) -> io::Result<()> {
         self.begin()?;
@@ -273,10 +314,7 @@ impl Spares {
             _ => {}
         }
         sync_names(&*self.disk, LINE_DIR)?;
-        self.state
-            .lock()
-            .stale
-            .retain(|(_, stale)| !Arc::ptr_eq(stale, file));
+        self.part_with(file);
         Ok(())
     }
 

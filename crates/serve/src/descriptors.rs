@@ -27,15 +27,15 @@ impl Grant {
     /// No limit.
     pub(super) const UNLIMITED: Self = Self(None);
 
-    /// Returns the maximum number of sockets of all listeners while the journal has `extents` files
-    /// open. It is at least one; of a small grant the journal gets half.
-    pub(super) fn sockets(self, extents: usize) -> usize {
+    /// Returns the maximum number of sockets of all listeners while the journal has this number of
+    /// files open for its extents. It is at least one; of a small grant the journal gets half.
+    pub(super) fn sockets(self, files: usize) -> usize {
         let Some(granted) = self.0 else {
             return usize::MAX;
         };
         let others = OTHERS.min(granted / 2);
         let free = granted - others;
-        let sockets = free.saturating_sub(extents as u64).max(granted / 8).max(1);
+        let sockets = free.saturating_sub(files as u64).max(granted / 8).max(1);
         usize::try_from(sockets).unwrap_or(usize::MAX)
     }
 

@@ -37,7 +37,7 @@ pub(super) async fn watch(
             }
         }
         if let Some(storage) = health.map(Health::view) {
-            budget.set_limit(grant.sockets(storage.extents));
+            budget.set_limit(grant.sockets(storage.extent_files));
         }
         tokio::time::sleep(INTERVAL).await;
     }

@@ -61,7 +61,11 @@ pub struct StorageView {
     pub merged_bytes: u64,
     /// Number of extents.
     pub extents: usize,
-    /// Bytes of extents.
+    /// Number of files that are open for the extents.
+    pub extent_files: usize,
+    /// Compacted segments whose records were not copied: extents refer to them.
+    pub retained_segments: usize,
+    /// Bytes of extents, and of the records to which they refer.
     pub extent_bytes: u64,
     /// Bytes in extents that are no longer readable, as far as they were counted.
     pub dead_bytes: u64,
@@ -94,6 +98,8 @@ impl StorageView {
             merges: filing.merges,
             merged_bytes: filing.merged_bytes,
             extents: filing.extents,
+            extent_files: filing.open_files,
+            retained_segments: filing.retained_segments,
             extent_bytes: filing.extent_bytes,
             dead_bytes: filing.dead_bytes,
             sync_times: sync_times.map(view),

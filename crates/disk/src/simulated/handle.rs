@@ -122,6 +122,16 @@ impl File for Handle {
         })
     }
 
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        if !self.disk.0.lock().can_allocate {
+            return Err(ErrorKind::Unsupported.into());
+        }
+        match size > self.size()? {
+            true => self.set_size(size),
+            false => Ok(()),
+        }
+    }
+
     fn set_size(&self, new: u64) -> io::Result<()> {
         self.call(Kind::SetSize, |state, fault| {
             let old = size(state.tree.file(self.number)?);

@@ -54,7 +54,7 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
         let value = ConstCounter::new(value);
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
     }
-    let gauges: [(&str, &str, u64); 8] = [
+    let gauges: [(&str, &str, u64); 9] = [
         (
             "journal_queued_bytes",
             "Bytes that wait for the disk",
@@ -73,8 +73,13 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
         ("journal_extents", "Extents", view.extents as u64),
         (
             "journal_extent_bytes",
-            "Bytes of all extents",
+            "Bytes of all extents, and of the records in retained segments",
             view.extent_bytes,
+        ),
+        (
+            "journal_retained_segments",
+            "Compacted segments whose records were not copied",
+            view.retained_segments as u64,
         ),
         (
             "journal_dead_bytes",

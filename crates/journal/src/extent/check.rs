@@ -4,14 +4,16 @@ use std::io;
 use std::sync::Arc;
 
 use super::reader::{Extent, Page};
-use super::records::{self, Item, RecordRef};
+use super::records::{Item, RecordRef};
 use super::streams::{self, Entry};
 use super::{Damage, ExtentError};
 use crate::StreamId;
 
-/// A damaged page and its range of records.
+/// A damaged page, or piece of a segment, and its range of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedPage {
+    /// Path of the file.
+    pub path: String,
     /// Byte in the file at which the page begins.
     pub place: u64,
     /// Bytes of the page.
@@ -52,6 +54,7 @@ impl Extent {
             };
             let (place, length) = self.index.streams_page(number);
             damaged.push(DamagedPage {
+                path: self.path().to_owned(),
                 place,
                 length,
                 what,
@@ -92,6 +95,7 @@ impl Extent {
                 Err(error) => damage_of(error)?,
             };
             damaged.push(DamagedPage {
+                path: self.records_path().to_owned(),
                 place,
                 length,
                 what,
@@ -105,7 +109,7 @@ impl Extent {
 
     /// Decodes all records of a page, which must be ascending.
     fn items(&self, page: Page) -> Result<(Page, Vec<Item>), ExtentError> {
-        let mut walk = records::Walk::new(page.head);
+        let mut walk = page.records();
         let mut items: Vec<Item> = Vec::new();
         while let Some(item) = self.item(&mut walk, &page)? {
             let place = (item.stream, item.offset);
@@ -113,7 +117,7 @@ impl Extent {
                 .last()
                 .is_some_and(|last| (last.stream, last.offset) >= place)
             {
-                return Err(Damage("records are out of order").at(self.path(), page.place));
+                return Err(Damage("records are out of order").at(self.records_path(), page.place));
             }
             items.push(item);
         }

@@ -119,7 +119,7 @@ impl Cursor {
             }
             let page = self.extent.records_page(self.number)?;
             self.number += 1;
-            self.page = Some((page.clone(), records::Walk::new(page.head)));
+            self.page = Some((page.clone(), page.records()));
         }
         Ok(self.head.as_ref())
     }

@@ -5,24 +5,47 @@
 //!         24 number u64   32 begin u64   40 end u64   48 index u64   56 term u64
 //! footer   0 "TLXE"  4 0 u32   8 crc u32  12 0 u32  16 journal id u64  24 number u64
 //!         32 records end u64   40 streams end u64   48 index end u64
-//!         56 records u64   64 bytes u64   72 streams u64   80 zeros to 128
+//!         56 records u64   64 bytes u64   72 streams u64
+//!         80 the segment of an extent in place: sequence u64   88 base u64   96 size u64
+//!        104 epoch u64   112 extents u64   120 zeros to 128
 //! ```
 //!
-//! The CRC-32C covers everything but itself. The footer must be at the end of the file and directly
+//! An extent with records of its own has version 1, an extent in place version 2. The CRC-32C covers
+//! everything but itself. The footer must be at the end of the file and directly
 //! after the index, which detects truncated and extended files.
 
 use super::page::ALIGNMENT;
-use super::{Damage, Identity};
+use super::{Damage, Identity, SegmentRef};
 use crate::record::{shard_at, u32_at, u64_at};
 use crate::{Index, Position};
 
-/// Format version that this build writes, and the newest one that it reads.
-pub(super) const VERSION: u32 = 1;
+/// The newest format version that this build reads.
+pub(super) const VERSION: u32 = Layout::InPlace.version();
+
 pub(super) const HEADER_SIZE: usize = 64;
 pub(super) const FOOTER_SIZE: usize = 128;
 
 const HEADER_MAGIC: [u8; 4] = *b"TLEX";
 const FOOTER_MAGIC: [u8; 4] = *b"TLXE";
+
+/// Where the records of an extent are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// In its own pages.
+    Pages,
+    /// In a segment of the line.
+    InPlace,
+}
+
+impl Layout {
+    /// Returns the format version of extents of this layout.
+    const fn version(self) -> u32 {
+        match self {
+            Layout::Pages => 1,
+            Layout::InPlace => 2,
+        }
+    }
+}
 
 /// A rejected header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +55,10 @@ pub(super) enum Refusal {
 }
 
 /// Encodes the header of an extent.
-pub(super) fn header(identity: &Identity) -> [u8; HEADER_SIZE] {
+pub(super) fn header(identity: &Identity, layout: Layout) -> [u8; HEADER_SIZE] {
     let mut out = [0; HEADER_SIZE];
     out[0..4].copy_from_slice(&HEADER_MAGIC);
-    out[4..8].copy_from_slice(&VERSION.to_le_bytes());
+    out[4..8].copy_from_slice(&layout.version().to_le_bytes());
     out[12..14].copy_from_slice(&identity.shard.0.to_le_bytes());
     let words = [
         identity.journal_id,
@@ -51,7 +74,7 @@ pub(super) fn header(identity: &Identity) -> [u8; HEADER_SIZE] {
 }
 
 /// Decodes a header.
-pub(super) fn open_header(bytes: &[u8; HEADER_SIZE]) -> Result<Identity, Refusal> {
+pub(super) fn open_header(bytes: &[u8; HEADER_SIZE]) -> Result<(Identity, Layout), Refusal> {
     if bytes[0..4] != HEADER_MAGIC {
         return Err(Refusal::Damaged(Damage("this is not an extent")));
     }
@@ -64,7 +87,11 @@ pub(super) fn open_header(bytes: &[u8; HEADER_SIZE]) -> Result<Identity, Refusal
             "the checksum of the header does not match",
         )));
     }
-    Ok(Identity {
+    let layout = match version {
+        1 => Layout::Pages,
+        _ => Layout::InPlace,
+    };
+    let identity = Identity {
         journal_id: u64_at(bytes, 16),
         shard: shard_at(bytes, 12),
         number: u64_at(bytes, 24),
@@ -72,7 +99,8 @@ pub(super) fn open_header(bytes: &[u8; HEADER_SIZE]) -> Result<Identity, Refusal
         end: Position(u64_at(bytes, 40)),
         index: Index(u64_at(bytes, 48)),
         term: u64_at(bytes, 56),
-    })
+    };
+    Ok((identity, layout))
 }
 
 /// The footer of an extent.
@@ -84,6 +112,8 @@ pub(super) struct Footer {
     pub(super) records: u64,
     pub(super) bytes: u64,
     pub(super) streams: u64,
+    /// The segment with the records of an extent in place; zeros for another extent.
+    pub(super) segment: SegmentRef,
 }
 
 impl Footer {
@@ -99,6 +129,11 @@ impl Footer {
             self.records,
             self.bytes,
             self.streams,
+            self.segment.sequence,
+            self.segment.base.0,
+            self.segment.size,
+            self.segment.epoch,
+            self.segment.extents,
         ];
         put_words(&mut out, 16, &words);
         put_crc(&mut out);
@@ -124,6 +159,13 @@ impl Footer {
             records: u64_at(bytes, 56),
             bytes: u64_at(bytes, 64),
             streams: u64_at(bytes, 72),
+            segment: SegmentRef {
+                sequence: u64_at(bytes, 80),
+                base: Position(u64_at(bytes, 88)),
+                size: u64_at(bytes, 96),
+                epoch: u64_at(bytes, 104),
+                extents: u64_at(bytes, 112),
+            },
         };
         let ends = [
             HEADER_SIZE as u64,

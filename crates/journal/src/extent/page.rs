@@ -29,6 +29,8 @@ pub(super) enum Kind {
     Records = 1,
     Streams = 2,
     Index = 3,
+    /// The index of an extent in place.
+    Pieces = 4,
 }
 
 /// Seed of the CRCs of one extent's pages.

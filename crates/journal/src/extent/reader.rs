@@ -1,19 +1,21 @@
 //! A complete extent, open for concurrent reads.
 //!
-//! Only the sparse index stays in memory. Every page is checked on each read.
+//! Only the sparse index stays in memory; of an extent in place also the stream table, which is small,
+//! so that such an extent needs no descriptor of its own. Every page and every piece is checked on each
+//! read.
 
-use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::frame::{self, FOOTER_SIZE, Footer, HEADER_SIZE, Refusal};
+use super::frame::{self, FOOTER_SIZE, Footer, HEADER_SIZE, Layout, Refusal};
 use super::index::Index;
 use super::page::{self, Head, Kind, Salt};
 use super::records::{self, Item};
+use super::retained::{RetainedSegment, RetainedSegments};
 use super::streams::{self, Entry};
-use super::{Damage, ExtentError, Identity};
+use super::{Damage, ExtentError, Identity, SegmentRef, read};
 use crate::StreamId;
 use crate::disk::{Disk, File};
 
@@ -23,25 +25,37 @@ pub struct Extent {
     identity: Identity,
     salt: Salt,
     path: String,
-    file: Arc<dyn File>,
+    source: Source,
     size: u64,
     footer: Footer,
     pub(super) index: Index,
 }
 
-impl Extent {
-    /// Opens the extent with this identity, and checks everything but its pages.
-    pub fn open(disk: &dyn Disk, identity: Identity) -> Result<Extent, ExtentError> {
-        let path = identity.path();
-        let extent = Extent::open_any(disk, &path)?;
-        if extent.identity != identity {
-            return Err(Damage("the header belongs to another extent").at(&path, 0));
-        }
-        Ok(extent)
-    }
+/// Where the pages of an extent are read from.
+#[derive(Debug)]
+enum Source {
+    /// Its own file.
+    File(Arc<dyn File>),
+    /// Memory for the stream table, and a segment for the records.
+    InPlace {
+        /// The file from [`HEADER_SIZE`] to the end of the stream table.
+        table: Bytes,
+        segment: Arc<RetainedSegment>,
+    },
+}
 
-    /// Opens the extent at a path, with any identity.
-    pub fn open_any(disk: &dyn Disk, path: &str) -> Result<Extent, ExtentError> {
+/// The checked header and footer of an extent.
+struct Frame {
+    file: Arc<dyn File>,
+    path: String,
+    size: u64,
+    identity: Identity,
+    layout: Layout,
+    footer: Footer,
+}
+
+impl Frame {
+    fn open(disk: &dyn Disk, path: &str) -> Result<Frame, ExtentError> {
         let path = path.to_owned();
         let io = |source| ExtentError::Io {
             path: path.clone(),
@@ -57,8 +71,8 @@ impl Extent {
         };
         let mut header = [0; HEADER_SIZE];
         read(&*file, &path, &mut header, 0)?;
-        let identity = match frame::open_header(&header) {
-            Ok(identity) => identity,
+        let (identity, layout) = match frame::open_header(&header) {
+            Ok(opened) => opened,
             Err(Refusal::Damaged(damage)) => return Err(damage.at(&path, 0)),
             Err(Refusal::Version(found)) => {
                 return Err(ExtentError::Version {
@@ -72,23 +86,121 @@ impl Extent {
         read(&*file, &path, &mut footer, place)?;
         let footer =
             Footer::open(&footer, &identity, place).map_err(|damage| damage.at(&path, place))?;
+        Ok(Frame {
+            file,
+            path,
+            size,
+            identity,
+            layout,
+            footer,
+        })
+    }
+
+    fn check(&self, identity: &Identity) -> Result<(), ExtentError> {
+        match self.identity == *identity {
+            true => Ok(()),
+            false => Err(Damage("the header belongs to another extent").at(&self.path, 0)),
+        }
+    }
+
+    fn read(&self, begin: u64, end: u64) -> Result<Vec<u8>, ExtentError> {
+        let mut bytes = vec![0; (end - begin) as usize];
+        read(&*self.file, &self.path, &mut bytes, begin)?;
+        Ok(bytes)
+    }
+}
+
+/// Returns the segment that an extent refers to, if it is one in place.
+pub fn segment_of(disk: &dyn Disk, identity: &Identity) -> Result<Option<SegmentRef>, ExtentError> {
+    let frame = Frame::open(disk, &identity.path())?;
+    frame.check(identity)?;
+    Ok((frame.layout == Layout::InPlace).then_some(frame.footer.segment))
+}
+
+impl Extent {
+    /// Opens the extent with this identity, and checks everything but its pages. The segment of an
+    /// extent in place is taken from `segments`, or opened and added to them.
+    pub fn open(
+        disk: &dyn Disk,
+        identity: Identity,
+        segments: &mut RetainedSegments,
+    ) -> Result<Extent, ExtentError> {
+        let frame = Frame::open(disk, &identity.path())?;
+        frame.check(&identity)?;
+        Extent::open_frame(disk, frame, segments)
+    }
+
+    /// Opens the extent at a path, with any identity.
+    pub fn open_any(
+        disk: &dyn Disk,
+        path: &str,
+        segments: &mut RetainedSegments,
+    ) -> Result<Extent, ExtentError> {
+        Extent::open_frame(disk, Frame::open(disk, path)?, segments)
+    }
+
+    fn open_frame(
+        disk: &dyn Disk,
+        frame: Frame,
+        segments: &mut RetainedSegments,
+    ) -> Result<Extent, ExtentError> {
+        let (identity, footer) = (frame.identity, frame.footer);
         let salt = Salt {
             journal_id: identity.journal_id,
             number: identity.number,
         };
-        let mut bytes = vec![0; (footer.index_end - footer.streams_end) as usize];
-        read(&*file, &path, &mut bytes, footer.streams_end)?;
-        let index = Index::open(&bytes, salt, footer.records_end, footer.streams_end)
-            .map_err(|damage| damage.at(&path, footer.streams_end))?;
+        let (records_end, streams_end) = (footer.records_end, footer.streams_end);
+        let bytes = frame.read(streams_end, footer.index_end)?;
+        let index = Index::open(&bytes, frame.layout, salt, records_end, streams_end)
+            .map_err(|damage| damage.at(&frame.path, streams_end))?;
+        let source = match frame.layout {
+            Layout::Pages => Source::File(frame.file),
+            Layout::InPlace => {
+                let journal_id = identity.journal_id;
+                let segment = segments.get(disk, journal_id, &footer.segment)?;
+                let is_within = |number| {
+                    let (place, length) = index.records_page(number);
+                    footer.segment.contains(place, length)
+                };
+                if !(0..index.records.len()).all(is_within) {
+                    let damage = Damage("the index points outside of the segment");
+                    return Err(damage.at(&frame.path, streams_end));
+                }
+                let table = Bytes::from(frame.read(HEADER_SIZE as u64, streams_end)?);
+                Source::InPlace { table, segment }
+            }
+        };
         Ok(Extent {
             identity,
             salt,
-            path,
-            file,
-            size,
+            path: frame.path,
+            source,
+            size: frame.size,
             footer,
             index,
         })
+    }
+
+    /// Returns the segment with the records of an extent in place; `None` for another extent.
+    pub fn segment(&self) -> Option<&SegmentRef> {
+        match self.source {
+            Source::File(_) => None,
+            Source::InPlace { .. } => Some(&self.footer.segment),
+        }
+    }
+
+    /// Returns the bytes of its file, and of its pieces of a segment.
+    pub fn data_size(&self) -> u64 {
+        let pieces = self.index.pieces.iter().flatten();
+        self.size + pieces.map(|piece| u64::from(piece.length)).sum::<u64>()
+    }
+
+    /// Returns the path of the file with the records.
+    pub(super) fn records_path(&self) -> &str {
+        match &self.source {
+            Source::File(_) => &self.path,
+            Source::InPlace { segment, .. } => &segment.path,
+        }
     }
 
     /// Returns the identity.
@@ -118,7 +230,12 @@ impl Extent {
 
     /// Returns the bytes of memory that the open extent holds.
     pub fn memory(&self) -> usize {
-        size_of_val(&*self.index.records) + size_of_val(&*self.index.streams)
+        let table = match &self.source {
+            Source::File(_) => 0,
+            Source::InPlace { table, .. } => table.len(),
+        };
+        let pieces = self.index.pieces.as_deref().map_or(0, size_of_val);
+        size_of_val(&*self.index.records) + size_of_val(&*self.index.streams) + pieces + table
     }
 
     /// Returns the stream's entry in the stream table.
@@ -151,7 +268,7 @@ impl Extent {
                 break;
             }
             let page = self.records_page(number)?;
-            let mut walk = records::Walk::new(page.head);
+            let mut walk = page.records();
             while let Some(item) = self.item(&mut walk, &page)? {
                 if item.stream > stream {
                     return Ok(ControlFlow::Continue(()));
@@ -185,7 +302,7 @@ impl Extent {
                 continue;
             }
             let page = self.records_page(number)?;
-            let mut walk = records::Walk::new(page.head);
+            let mut walk = page.records();
             while let Some(item) = self.item(&mut walk, &page)? {
                 if item.stream == stream && item.offset >= from && item.time_ms >= time_ms {
                     return Ok(Some(item.offset));
@@ -202,7 +319,7 @@ impl Extent {
         };
         let page = self.records_page(number)?;
         let mut bytes = self.before(number, stream, &page);
-        let mut walk = records::Walk::new(page.head);
+        let mut walk = page.records();
         while let Some(item) = self.item(&mut walk, &page)? {
             if (item.stream, item.offset) >= (stream, offset) {
                 break;
@@ -215,7 +332,7 @@ impl Extent {
     }
 
     /// Returns the smallest offset below which the extent holds at least `bytes` of the stream of
-    /// `entry`. Reads O(log n) pages.
+    /// `entry`. Reads O(log n) pages, or one piece.
     pub fn offset_behind_bytes(&self, entry: &Entry, bytes: u64) -> Result<u64, ExtentError> {
         let stream = entry.stream;
         let end = self
@@ -229,8 +346,11 @@ impl Extent {
         let mut high = end;
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            let page = self.records_page(middle)?;
-            if self.before(middle, stream, &page) < bytes {
+            let before = match &self.index.pieces {
+                Some(pieces) => pieces[middle].before,
+                None => self.before(middle, stream, &self.records_page(middle)?),
+            };
+            if before < bytes {
                 low = middle
             } else {
                 high = middle
@@ -238,7 +358,7 @@ impl Extent {
         }
         let page = self.records_page(low)?;
         let mut below = self.before(low, stream, &page);
-        let mut walk = records::Walk::new(page.head);
+        let mut walk = page.records();
         while let Some(item) = self.item(&mut walk, &page)? {
             if item.stream > stream {
                 return Ok(entry.next);
@@ -269,7 +389,22 @@ impl Extent {
     }
 
     pub(super) fn records_page(&self, number: usize) -> Result<Page, ExtentError> {
-        self.page(Kind::Records, self.index.records_page(number))
+        let (place, length) = self.index.records_page(number);
+        let (Source::InPlace { segment, .. }, Some(pieces)) = (&self.source, &self.index.pieces)
+        else {
+            return self.page(Kind::Records, (place, length));
+        };
+        let piece = &pieces[number];
+        Ok(Page {
+            bytes: segment.read(place, piece)?,
+            head: Head {
+                kind: Kind::Pieces,
+                count: piece.count,
+                before: piece.before,
+            },
+            time_ms: piece.time_ms,
+            place,
+        })
     }
 
     pub(super) fn streams_page(&self, number: usize) -> Result<Page, ExtentError> {
@@ -282,7 +417,7 @@ impl Extent {
         page: &Page,
     ) -> Result<Option<Item>, ExtentError> {
         walk.next(&page.bytes)
-            .map_err(|damage| damage.at(&self.path, page.place))
+            .map_err(|damage| damage.at(self.records_path(), page.place))
     }
 
     pub(super) fn next_entry(
@@ -295,40 +430,49 @@ impl Extent {
     }
 
     fn page(&self, kind: Kind, (place, length): (u64, u64)) -> Result<Page, ExtentError> {
-        let mut bytes = vec![0; length as usize];
-        read(&*self.file, &self.path, &mut bytes, place)?;
+        let bytes = match &self.source {
+            Source::File(file) => {
+                let mut bytes = vec![0; length as usize];
+                read(&**file, &self.path, &mut bytes, place)?;
+                Bytes::from(bytes)
+            }
+            Source::InPlace { table, .. } => {
+                let begin = place as usize - HEADER_SIZE;
+                table.slice(begin..begin + length as usize)
+            }
+        };
         let head = page::check(&bytes, kind, self.salt, place)
             .map_err(|damage| damage.at(&self.path, place))?;
         Ok(Page {
-            bytes: Bytes::from(bytes),
+            bytes,
             head,
+            time_ms: 0,
             place,
         })
     }
 }
 
-/// A page that was read and checked.
+/// A page, or a piece of a segment, that was read and checked.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     pub(super) bytes: Bytes,
     pub(super) head: Head,
+    /// Time of the records of a piece, which is that of their block.
+    time_ms: u64,
     pub(super) place: u64,
 }
 
 impl Page {
+    /// Returns an iterator over the records.
+    pub(super) fn records(&self) -> records::Walk {
+        match self.head.kind {
+            Kind::Pieces => records::Walk::of_piece(self.head.count, self.time_ms),
+            Kind::Records | Kind::Streams | Kind::Index => records::Walk::new(self.head),
+        }
+    }
+
     /// Returns a part of the page, without copying it.
     pub(super) fn slice(&self, range: std::ops::Range<usize>) -> Bytes {
         self.bytes.slice(range)
     }
-}
-
-fn read(file: &dyn File, path: &str, buffer: &mut [u8], place: u64) -> Result<(), ExtentError> {
-    file.read_at(buffer, place)
-        .map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => Damage("the file ends early").at(path, place),
-            _ => ExtentError::Io {
-                path: path.to_owned(),
-                source,
-            },
-        })
 }

@@ -8,12 +8,16 @@
 //! The first record of a page is encoded relative to zeros, so every page can be decoded alone.
 //! `before` in the page's header counts the payload bytes of the page's first stream on earlier
 //! pages of the extent. It allows a binary search by size within a long stream.
+//!
+//! A piece of an extent in place has the records as they are in their block ([`crate::record`]); their
+//! common time and `before` are in the index.
 
 use std::ops::Range;
 
 use super::page::{self, HEADER_SIZE, Head, Kind, PAGE_SIZE, Salt};
 use super::{Damage, varint};
 use crate::StreamId;
+use crate::record::{self, RECORD_HEADER_SIZE, RecordKind};
 
 /// A record that is being filed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,20 +124,39 @@ pub(super) struct Item {
     pub(super) payload: Range<usize>,
 }
 
-/// Iterates over the records of a checked page.
+/// Iterates over the records of a checked page or piece.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
     at: usize,
     left: u32,
-    last: PreviousRecord,
+    encoding: Encoding,
+}
+
+/// The encoding of records.
+#[derive(Clone, Copy, Debug)]
+enum Encoding {
+    /// That of a page: differences to the last record.
+    Deltas(PreviousRecord),
+    /// That of a block of the line, with this time.
+    Block { time_ms: u64 },
 }
 
 impl Walk {
+    /// Creates an iterator over a page.
     pub(super) fn new(head: Head) -> Walk {
         Walk {
             at: HEADER_SIZE,
             left: head.count,
-            last: PreviousRecord::default(),
+            encoding: Encoding::Deltas(PreviousRecord::default()),
+        }
+    }
+
+    /// Creates an iterator over a piece, whose records have this time.
+    pub(super) fn of_piece(count: u32, time_ms: u64) -> Walk {
+        Walk {
+            at: 0,
+            left: count,
+            encoding: Encoding::Block { time_ms },
         }
     }
 
@@ -142,31 +165,49 @@ impl Walk {
         if self.left == 0 {
             return Ok(None);
         }
-        let item = self
-            .item(page)
-            .ok_or(Damage("a record does not fit its page"))?;
+        let item = match self.encoding {
+            Encoding::Deltas(last) => self.item(page, last),
+            Encoding::Block { time_ms } => self.block_item(page, time_ms),
+        };
+        let item = item.ok_or(Damage("a record does not fit its page"))?;
         self.left -= 1;
         Ok(Some(item))
     }
 
-    fn item(&mut self, page: &[u8]) -> Option<Item> {
+    fn block_item(&mut self, piece: &[u8], time_ms: u64) -> Option<Item> {
+        let record = record::decode(piece, self.at).ok()?;
+        if record.kind != RecordKind::Data {
+            return None;
+        }
+        let start = self.at + RECORD_HEADER_SIZE;
+        self.at += record.size();
+        Some(Item {
+            stream: record.stream,
+            offset: record.offset,
+            time_ms,
+            tag: record.tag,
+            payload: start..self.at,
+        })
+    }
+
+    fn item(&mut self, page: &[u8], last: PreviousRecord) -> Option<Item> {
         let mut rest = page.get(self.at..)?;
         let step = varint::take(&mut rest)?;
-        let base = if step == 0 { self.last.offset } else { 0 };
-        let stream = self.last.stream.checked_add(step)?;
+        let base = if step == 0 { last.offset } else { 0 };
+        let stream = last.stream.checked_add(step)?;
         let offset = base.checked_add(varint::take(&mut rest)?)?;
         let time = varint::unfold(varint::take(&mut rest)?);
-        let time_ms = self.last.time_ms.wrapping_add(time as u64);
+        let time_ms = last.time_ms.wrapping_add(time as u64);
         let length = usize::try_from(varint::take(&mut rest)?).ok()?;
         let (&tag, rest) = rest.split_first()?;
         let start = page.len() - rest.len();
         let end = start.checked_add(length).filter(|&end| end <= page.len())?;
         self.at = end;
-        self.last = PreviousRecord {
+        self.encoding = Encoding::Deltas(PreviousRecord {
             stream,
             offset,
             time_ms,
-        };
+        });
         Some(Item {
             stream: StreamId(stream),
             offset,

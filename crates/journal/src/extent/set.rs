@@ -4,13 +4,14 @@
 //! began with. Within a shard the extents cover consecutive ranges of the line, so a stream's
 //! records ascend from extent to extent.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::cursor::Entries;
-use super::{Entry, Extent, ExtentError, Identity};
+use super::{Entry, Extent, ExtentError, Identity, RetainedSegments};
 use crate::disk::Disk;
 use crate::{ShardId, StreamId};
 
@@ -23,7 +24,7 @@ pub struct FiledRecord {
     pub time_ms: u64,
     /// The caller's tag.
     pub tag: u8,
-    /// A slice of the page. Copy it to hold it for long.
+    /// A slice of the page or piece. Copy it to hold it for long.
     pub payload: Bytes,
 }
 
@@ -57,8 +58,10 @@ impl ExtentSet {
         shards: impl IntoIterator<Item = &'a [Identity]>,
     ) -> Result<ExtentSet, ExtentError> {
         let mut set = ExtentSet::default();
+        let mut segments = RetainedSegments::default();
         for extents in shards {
-            let open = |identity: &Identity| Extent::open(disk, *identity).map(Arc::new);
+            let open =
+                |identity: &Identity| Extent::open(disk, *identity, &mut segments).map(Arc::new);
             set.shards
                 .push(extents.iter().map(open).collect::<Result<_, _>>()?);
         }
@@ -82,13 +85,21 @@ impl ExtentSet {
         self.shards.iter().map(Vec::len).sum()
     }
 
-    /// Returns the bytes of all files.
+    /// Returns the bytes of all files and of all pieces of segments.
     pub fn size(&self) -> u64 {
-        self.shards
-            .iter()
-            .flatten()
-            .map(|extent| extent.size())
-            .sum()
+        self.iter().map(|extent| extent.data_size()).sum()
+    }
+
+    /// Returns the sequences of the segments to which extents refer.
+    pub fn segments(&self) -> BTreeSet<u64> {
+        let segments = self.iter().filter_map(|extent| extent.segment());
+        segments.map(|segment| segment.sequence).collect()
+    }
+
+    /// Returns the number of open files.
+    pub fn files(&self) -> usize {
+        let own = self.iter().filter(|extent| extent.segment().is_none());
+        own.count() + self.segments().len()
     }
 
     /// Returns the bytes of memory of all indexes.

@@ -19,6 +19,8 @@ const IDENTITY: Identity = Identity {
     term: 2,
 };
 
+mod in_place;
+
 /// Records: offset, time, payload.
 type Records = Vec<(u64, u64, Vec<u8>)>;
 
@@ -29,6 +31,10 @@ fn disk() -> SimulatedDisk {
     let disk = SimulatedDisk::new(1);
     disk.create_dir(DIRECTORY).unwrap();
     disk
+}
+
+fn open(disk: &dyn Disk, identity: Identity) -> Result<Extent, ExtentError> {
+    Extent::open(disk, identity, &mut RetainedSegments::default())
 }
 
 fn write(disk: &dyn Disk, identity: Identity, streams: &[Stream]) -> Arc<Extent> {
@@ -55,7 +61,7 @@ fn write(disk: &dyn Disk, identity: Identity, streams: &[Stream]) -> Arc<Extent>
     let size = writer.finish().unwrap();
     disk.rename(&identity.path_unfinished(), &identity.path())
         .unwrap();
-    let extent = Extent::open(disk, identity).unwrap();
+    let extent = open(disk, identity).unwrap();
     assert_eq!(extent.size(), size);
     Arc::new(extent)
 }
@@ -73,7 +79,7 @@ fn read(extent: &Extent, stream: u64, from: u64) -> Records {
 
 /// Reads all records in every possible way.
 fn read_all(disk: &dyn Disk, identity: Identity) -> Result<(), ExtentError> {
-    let extent = Arc::new(Extent::open(disk, identity)?);
+    let extent = Arc::new(open(disk, identity)?);
     let mut entries = Entries::new(extent.clone())?;
     let mut cursor = Cursor::new(extent.clone());
     while let Some(entry) = entries.peek().copied() {
@@ -247,17 +253,17 @@ fn an_extent_of_another_journal_or_newer_format_is_refused() {
         ..IDENTITY
     };
     assert!(matches!(
-        Extent::open(&disk, other),
+        open(&disk, other),
         Err(ExtentError::Damaged { .. })
     ));
     disk.open(&IDENTITY.path())
         .unwrap()
-        .write_at(&[2], 4)
+        .write_at(&[3], 4)
         .unwrap();
-    let error = Extent::open(&disk, IDENTITY).unwrap_err();
+    let error = open(&disk, IDENTITY).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "extents/0003-000000000007.ext has format version 2, and this build reads up to 1"
+        "extents/0003-000000000007.ext has format version 3, and this build reads up to 2"
     );
 }
 
@@ -306,10 +312,10 @@ fn truncated_or_extended_extent_is_an_error() {
     let size = write(&disk, IDENTITY, &sample()).size();
     let file = disk.open(&IDENTITY.path()).unwrap();
     file.set_size(size + 64).unwrap();
-    assert!(Extent::open(&disk, IDENTITY).is_err());
+    assert!(open(&disk, IDENTITY).is_err());
     for cut in [0, 1, 63, 64, 200, 20_000, size - 1] {
         file.set_size(cut).unwrap();
-        assert!(Extent::open(&disk, IDENTITY).is_err());
+        assert!(open(&disk, IDENTITY).is_err());
     }
 }
 
@@ -351,7 +357,7 @@ fn the_extent_format_matches_the_golden_file_of_version_1() {
         .unwrap()
         .write_at(golden, 0)
         .unwrap();
-    let extent = Extent::open(&old, IDENTITY).unwrap();
+    let extent = open(&old, IDENTITY).unwrap();
     for (stream, _, _, records) in streams {
         assert_eq!(read(&extent, stream, 0), records);
     }
@@ -449,6 +455,14 @@ proptest! {
         let mut page = vec![0; page::HEADER_SIZE];
         page.extend_from_slice(&bytes);
         page::seal(&mut page, 0, page::Head { kind: page::Kind::Index, count, before: 3 }, salt, 640);
-        let _ = index::Index::open(&page, salt, 64, 640);
+        let _ = index::Index::open(&page, frame::Layout::Pages, salt, 64, 640);
+        page.drain(..page::HEADER_SIZE);
+        page.splice(0..0, [0; page::HEADER_SIZE]);
+        page::seal(&mut page, 0, page::Head { kind: page::Kind::Pieces, count, before: 3 }, salt, 640);
+        let _ = index::Index::open(&page, frame::Layout::InPlace, salt, 64, 640);
+        let mut pieces = records::Walk::of_piece(count, 7);
+        while let Ok(Some(item)) = pieces.next(&bytes) {
+            prop_assert!(item.payload.end <= bytes.len());
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Writes an extent, front to back, from sorted input.
 //!
-//! Streams must come in ascending order, each followed by its records in ascending order. The
+//! Streams must come in ascending order, each followed by its records in ascending order; in an extent
+//! in place, by the pieces of a segment that have them. The
 //! extent is invisible to readers until [`Writer::finish`], which returns when every byte is
 //! durable under the temporary name. The caller then renames the file and syncs the directory. A
 //! writer that is dropped leaves a file that the next start removes.
@@ -8,12 +9,12 @@
 use std::io;
 use std::sync::Arc;
 
-use super::Identity;
-use super::frame::{self, FOOTER_SIZE, Footer};
-use super::index::{Index, RecordsPage, StreamsPage};
+use super::frame::{self, FOOTER_SIZE, Footer, Layout};
+use super::index::{Index, Piece, RecordsPage, StreamsPage};
 use super::page::Salt;
 use super::records::{self, RecordRef};
 use super::streams::{self, Entry};
+use super::{Identity, SegmentRef};
 use crate::StreamId;
 use crate::disk::{Disk, File};
 
@@ -23,6 +24,30 @@ const WRITE_SIZE: usize = 256 * 1024;
 
 /// Capacity of the buffer: one write, and the page that fills it.
 const BUFFER_SIZE: usize = WRITE_SIZE + WRITE_SIZE / 2;
+
+/// Bytes of a piece at most, unless it has a single record.
+pub const PIECE_SIZE: usize = 64 * 1024;
+
+/// A piece of a segment: consecutive records of one stream in one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieceRef<'a> {
+    /// Stream of the records.
+    pub stream: StreamId,
+    /// Offset of the first record.
+    pub first: u64,
+    /// Offset of the last record.
+    pub last: u64,
+    /// Time of the block, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Number of records.
+    pub count: u32,
+    /// Bytes of the payloads.
+    pub payload_bytes: u64,
+    /// Byte in the segment's file at which the first record begins.
+    pub place: u32,
+    /// The records as in the file.
+    pub bytes: &'a [u8],
+}
 
 /// An extent that is being written.
 #[derive(Debug)]
@@ -37,6 +62,8 @@ pub struct Writer {
     page: records::Builder,
     page_begin: (StreamId, u64),
     pages: Vec<RecordsPage>,
+    /// The pieces of an extent in place, one for each entry of `pages`.
+    pieces: Option<Vec<Piece>>,
     table: streams::Builder,
     stream: Option<Entry>,
     /// Smallest valid offset of the stream's next record.
@@ -47,9 +74,30 @@ pub struct Writer {
 impl Writer {
     /// Creates the file under its temporary name.
     pub fn create(disk: &dyn Disk, identity: Identity) -> io::Result<Writer> {
+        Writer::with_layout(disk, identity, Layout::Pages, BUFFER_SIZE)
+    }
+
+    /// Creates the file of an extent in place, whose records are in a segment.
+    pub fn create_in_place(
+        disk: &dyn Disk,
+        identity: Identity,
+        segment: SegmentRef,
+    ) -> io::Result<Writer> {
+        let mut writer = Writer::with_layout(disk, identity, Layout::InPlace, 0)?;
+        writer.totals.segment = segment;
+        writer.pieces = Some(Vec::new());
+        Ok(writer)
+    }
+
+    fn with_layout(
+        disk: &dyn Disk,
+        identity: Identity,
+        layout: Layout,
+        buffer_size: usize,
+    ) -> io::Result<Writer> {
         let file = disk.create(&identity.path_unfinished())?;
-        let mut buffer = Vec::with_capacity(BUFFER_SIZE);
-        buffer.extend_from_slice(&frame::header(&identity));
+        let mut buffer = Vec::with_capacity(buffer_size);
+        buffer.extend_from_slice(&frame::header(&identity, layout));
         Ok(Writer {
             identity,
             salt: Salt {
@@ -62,6 +110,7 @@ impl Writer {
             page: records::Builder::default(),
             page_begin: (StreamId(0), 0),
             pages: Vec::new(),
+            pieces: None,
             table: streams::Builder::default(),
             stream: None,
             offset_min: 0,
@@ -95,33 +144,81 @@ impl Writer {
 
     /// Adds a record of the current stream.
     pub fn record(&mut self, record: &RecordRef<'_>) -> io::Result<()> {
+        if self.pieces.is_some() {
+            return Err(disorder("an extent in place has no records of its own"));
+        }
         if !self.page.has_room(&self.buffer, record.payload.len()) {
             self.end_page()?;
         }
-        let entry = self
-            .stream
-            .as_mut()
-            .filter(|entry| entry.stream == record.stream);
-        let entry = entry.ok_or_else(|| disorder("a record is not of the stream begun last"))?;
-        if record.offset < self.offset_min {
-            return Err(disorder("offsets of a stream do not ascend"));
-        }
-        let behind = record
-            .offset
-            .checked_add(1)
-            .ok_or_else(|| disorder("an offset is too large"))?;
-        if entry.records == 0 {
-            entry.first = record.offset;
-        }
+        let before = self.count(
+            record.stream,
+            (record.offset, record.offset),
+            1,
+            record.payload.len() as u64,
+        )?;
         if self.page.is_empty() {
             self.page_begin = (record.stream, record.offset);
         }
-        self.page.push(&mut self.buffer, record, entry.bytes);
-        entry.next = entry.next.max(behind);
-        entry.records += 1;
-        entry.bytes += record.payload.len() as u64;
-        self.offset_min = behind;
+        self.page.push(&mut self.buffer, record, before);
         Ok(())
+    }
+
+    /// Adds a piece of the current stream.
+    pub fn piece(&mut self, piece: &PieceRef<'_>) -> io::Result<()> {
+        let before = self.count(
+            piece.stream,
+            (piece.first, piece.last),
+            u64::from(piece.count),
+            piece.payload_bytes,
+        )?;
+        let Some(pieces) = &mut self.pieces else {
+            return Err(disorder("only an extent in place has pieces"));
+        };
+        let PieceRef { place, time_ms, .. } = *piece;
+        let segment = &self.totals.segment;
+        pieces.push(Piece {
+            time_ms,
+            before,
+            length: piece.bytes.len() as u32,
+            count: piece.count,
+            crc: segment.crc(self.identity.journal_id, u64::from(place), piece.bytes),
+        });
+        let page = RecordsPage::of_piece(piece.stream, piece.first, place, time_ms);
+        self.pages.push(page);
+        Ok(())
+    }
+
+    /// Counts records of the current stream, the first and the last of which have these offsets.
+    /// Returns the bytes of the stream's payloads before them.
+    fn count(
+        &mut self,
+        stream: StreamId,
+        (first, last): (u64, u64),
+        records: u64,
+        bytes: u64,
+    ) -> io::Result<u64> {
+        let entry = self.stream.as_mut().filter(|entry| entry.stream == stream);
+        let entry = entry.ok_or_else(|| disorder("a record is not of the stream begun last"))?;
+        if first < self.offset_min || last < first {
+            return Err(disorder("offsets of a stream do not ascend"));
+        }
+        let behind = last
+            .checked_add(1)
+            .ok_or_else(|| disorder("an offset is too large"))?;
+        if entry.records == 0 {
+            entry.first = first;
+        }
+        let before = entry.bytes;
+        entry.next = entry.next.max(behind);
+        entry.records += records;
+        entry.bytes += bytes;
+        self.offset_min = behind;
+        Ok(before)
+    }
+
+    /// Returns true if the extent is one in place, which takes pieces instead of records.
+    pub fn is_in_place(&self) -> bool {
+        self.pieces.is_some()
     }
 
     /// Returns the bytes of the file so far, written or buffered.
@@ -144,6 +241,7 @@ impl Writer {
         self.totals.streams_end = self.size();
         let index = Index {
             records: std::mem::take(&mut self.pages).into_boxed_slice(),
+            pieces: self.pieces.take().map(Vec::into_boxed_slice),
             streams: streams.into_boxed_slice(),
             records_end: self.totals.records_end,
             streams_end: self.totals.streams_end,

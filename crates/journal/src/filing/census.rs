@@ -104,6 +104,11 @@ impl Census {
         for number in gone {
             self.counts.remove(number);
         }
+        // Frees the memory and the file of an extent that does not matter any more.
+        let is_gone = |it: &CountInProgress| gone.contains(&it.extent.identity().number);
+        if self.current.as_ref().is_some_and(is_gone) {
+            self.current = None;
+        }
         self.counts.insert(
             number,
             Count {
@@ -111,6 +116,12 @@ impl Census {
                 ..Count::default()
             },
         );
+        self.is_complete = false;
+    }
+
+    /// Adds a new extent that is not counted yet: one in place has every record of its segment, dead or
+    /// not.
+    pub(super) fn add(&mut self) {
         self.is_complete = false;
     }
 

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cut, FilingError, Line, SealedSegment};
+use super::{Cut, Erasures, FilingError, Line, SealedSegment};
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
-use crate::extent::{Entry, RecordRef, Writer};
+use crate::extent::{Entry, PIECE_SIZE, PieceRef, RecordRef, Writer};
 use crate::record::{self, RECORD_HEADER_SIZE, RecordKind, RecordView};
-use crate::segment::{self, BlockView, Scan};
+use crate::segment::{self, BlockView, SEGMENT_HEADER_SIZE, Scan};
 use crate::{Index, Position, ShardId, StreamId};
 
 /// Sorted records of a segment.
@@ -20,6 +20,8 @@ pub(super) struct SortedSegment {
     blocks: Vec<Block>,
     /// The segment has a range whose loss was accepted.
     pub(super) has_lost: bool,
+    /// The segment has blocks that a cut voids.
+    pub(super) has_void: bool,
     shards: BTreeMap<ShardId, Share>,
 }
 
@@ -65,6 +67,13 @@ struct Mark {
     start: u64,
     erased: u64,
     block: u32,
+}
+
+impl Item {
+    /// Returns the bytes of the record in the segment.
+    fn size(&self) -> usize {
+        RECORD_HEADER_SIZE + self.length as usize
+    }
 }
 
 /// The stream that is being written: the end of its items, and the first offset that is not
@@ -142,6 +151,14 @@ impl SortedSegment {
                 share.open = None;
                 continue;
             }
+            if writer.is_in_place() {
+                let count = piece_count(&share.items[share.at..open.end]);
+                let piece = &share.items[share.at..share.at + count];
+                share.at += count;
+                write_piece(piece, &self.bytes, &self.blocks, writer)?;
+                spent += PIECE_COST;
+                continue;
+            }
             let item = &share.items[share.at];
             share.at += 1;
             if item.offset >= open.start {
@@ -193,6 +210,7 @@ impl SortedSegment {
                     && cut.index <= block.index
                     && cut.position > block.position
             });
+            self.has_void |= block.is_void;
         }
         for block in self.blocks.iter().filter(|block| !block.is_void) {
             if let Some(share) = self.shards.get_mut(&block.shard) {
@@ -224,10 +242,101 @@ impl SortedSegment {
 pub(super) const RECORD_COST: u64 = 64;
 pub(super) const STREAM_COST: u64 = 128;
 
+/// Cost of a piece in a budget, which takes a checksum of its bytes.
+const PIECE_COST: u64 = PIECE_SIZE as u64 / 16;
+
+/// Returns how many of the first items are one piece: records of one stream that follow each other in
+/// a block. There must be one.
+fn piece_count(items: &[Item]) -> usize {
+    let mut size = items[0].size();
+    let mut count = 1;
+    for pair in items.windows(2) {
+        let (last, next) = (&pair[0], &pair[1]);
+        let follows = next.stream == last.stream
+            && next.block == last.block
+            && next.place as usize
+                == last.place as usize + last.length as usize + RECORD_HEADER_SIZE;
+        size += next.size();
+        if !follows || size > PIECE_SIZE {
+            break;
+        }
+        count += 1;
+    }
+    count
+}
+
+fn payload_bytes(items: &[Item]) -> u64 {
+    items.iter().map(|item| u64::from(item.length)).sum()
+}
+
+/// Adds a piece to an extent in place. `bytes` are those of the segment's blocks.
+fn write_piece(
+    items: &[Item],
+    bytes: &[u8],
+    blocks: &[Block],
+    writer: &mut Writer,
+) -> Result<(), FilingError> {
+    let (Some(first), Some(last)) = (items.first(), items.last()) else {
+        return Ok(());
+    };
+    let begin = first.place as usize - RECORD_HEADER_SIZE;
+    let end = last.place as usize + last.length as usize;
+    writer.piece(&PieceRef {
+        stream: StreamId(first.stream),
+        first: first.offset,
+        last: last.offset,
+        time_ms: blocks[first.block as usize].time_ms,
+        count: items.len() as u32,
+        payload_bytes: payload_bytes(items),
+        place: (SEGMENT_HEADER_SIZE as usize + begin) as u32,
+        bytes: &bytes[begin..end],
+    })?;
+    Ok(())
+}
+
 impl Share {
     /// Returns true if there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.marks.is_empty()
+    }
+
+    /// Returns true if the shard has records in the segment.
+    pub(super) fn has_records(&self) -> bool {
+        !self.items.is_empty()
+    }
+
+    /// Counts the entries that the shard would take in the index and the stream table of an extent in
+    /// place: pieces of its records, trims and erases. Stops above `count_max`.
+    pub(super) fn count_entries(&self, count_max: usize) -> usize {
+        let mut count = self.marks.len();
+        let mut left = &self.items[..];
+        while !left.is_empty() && count <= count_max {
+            left = &left[piece_count(left)..];
+            count += 1;
+        }
+        count
+    }
+
+    /// Returns the bytes of the payloads that are not trimmed.
+    pub(super) fn live_bytes(&self, shard: ShardId, line: &dyn Line) -> u64 {
+        let streams = self.items.chunk_by(|one, next| one.stream == next.stream);
+        let live = streams.map(|items| {
+            let start = line.start(shard, StreamId(items[0].stream));
+            let dead = items.partition_point(|item| item.offset < start);
+            payload_bytes(&items[dead..])
+        });
+        live.sum()
+    }
+
+    /// Returns true if some of the records are to be erased.
+    pub(super) fn has_erased(&self, shard: ShardId, erasures: &Erasures) -> bool {
+        let mut streams = self.items.chunk_by(|one, next| one.stream == next.stream);
+        streams.any(|items| erasures.concerns(shard, StreamId(items[0].stream), items[0].offset))
+    }
+
+    /// Returns the bytes of all payloads.
+    pub(super) fn bytes(&self) -> u64 {
+        payload_bytes(&self.items)
     }
 
     /// Begins the next stream and returns its state as of this segment.

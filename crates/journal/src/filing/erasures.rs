@@ -78,6 +78,16 @@ impl Erasures {
         })
     }
 
+    /// Returns true if a record of the stream with this offset is to be erased.
+    pub(super) fn concerns(&self, shard: ShardId, stream: StreamId, offset: u64) -> bool {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let pending = self.pending.lock();
+        let erasure = pending.streams.get(&(shard, stream));
+        erasure.is_some_and(|erasure| offset < erasure.below)
+    }
+
     /// Declares that an earlier run erased something. Its files, which are the spares and the line
     /// up to `until`, may hold such bytes until they are zeroed.
     pub fn inherit(&self, until: Position) {

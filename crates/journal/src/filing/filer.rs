@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use super::census::Census;
 use super::erasures::{EraseBacklog, Erasures};
-use super::job::{self, FilingJob};
+use super::job::{self, FilingJob, Placement};
 use super::memory::SegmentMemory;
 use super::merge::MergeJob;
 use super::pace::Pace;
 use super::plan::{self, Candidate, Purpose};
+use super::retained::SegmentUses;
 use super::retries::{Retries, Task};
 use super::round::Round;
 use super::{FilingError, Line, SealedSegment};
 use crate::ShardId;
 use crate::disk::{Disk, sync_names};
-use crate::extent::{self, Extent, ExtentSet, Identity};
+use crate::extent::{self, Extent, ExtentSet, Identity, RetainedSegments};
 use crate::manifest::Manifest;
 use crate::reserve::Reserve;
 use crate::segment;
@@ -49,6 +50,8 @@ pub struct Options {
     pub erase_within_ms: u64,
     /// Bytes of disk space to reserve for a full disk.
     pub reserve_size: u64,
+    /// Smallest mean size of the pieces of a segment, in bytes, with which they are not copied.
+    pub piece_size_min: u64,
 }
 
 impl Default for Options {
@@ -56,6 +59,7 @@ impl Default for Options {
         Options {
             erase_within_ms: 24 * 3_600_000,
             reserve_size: 16 << 20,
+            piece_size_min: 8 << 10,
         }
     }
 }
@@ -120,7 +124,8 @@ pub struct Filer {
 #[derive(Debug)]
 enum Leftover {
     Segment(SealedSegment),
-    Extents(Vec<Identity>),
+    /// Extents, and the sequences of segments to which no extent refers any more.
+    Extents(Vec<Identity>, Vec<u64>),
 }
 
 /// State of a full disk.
@@ -315,7 +320,8 @@ impl Filer {
                 self.round = Round::begin(line, &self.erasures, &self.spares);
             }
         }
-        if let Some(round) = &mut self.round {
+        // Files that are to be removed or recycled may have bytes to erase.
+        if let Some(round) = self.round.as_mut().filter(|_| self.leftovers.is_empty()) {
             let (census, filed) = (&mut self.census, self.manifest.filed);
             if round.advance(
                 line,
@@ -330,9 +336,19 @@ impl Filer {
         }
     }
 
-    /// Makes a spare for a line that has none, unless the line is far ahead of filing.
+    /// Makes a spare for a line that has none, unless the line is far ahead of filing. In bulk, spares
+    /// are used up faster than they are zeroed.
     fn feed(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
-        if self.spares.ready() > 0 || line.sealed_count() > WAITING_MAX {
+        let is_in_bulk = line.is_in_bulk();
+        let wanted = if is_in_bulk { SPARES_MIN } else { 1 };
+        if self.spares.ready() >= wanted || line.sealed_count() > WAITING_MAX {
+            return Ok(false);
+        }
+        if is_in_bulk && self.spares.dirty() == 0 {
+            self.spares.allocate()?;
+            return Ok(true);
+        }
+        if self.spares.ready() > 0 {
             return Ok(false);
         }
         if self.spares.dirty() == 0 {
@@ -455,7 +471,9 @@ impl Filer {
                 Some(sealed) => {
                     let memory = self.memory.take();
                     let generation = self.census.generation();
-                    FilingJob::begin(sealed, self.manifest.filed, generation, memory)?
+                    let placement = self.placement(&sealed);
+                    let filed = self.manifest.filed;
+                    FilingJob::begin(sealed, filed, generation, memory, line, placement)?
                 }
                 None => return Ok(false),
             },
@@ -472,10 +490,23 @@ impl Filer {
         Ok(true)
     }
 
+    /// Decides whether a segment may stay where it is. While an erase is carried out, everything is
+    /// copied, so that the file is zeroed with the others.
+    fn placement(&self, sealed: &SealedSegment) -> Placement<'_> {
+        let piece_size_min = self.options.piece_size_min;
+        Placement {
+            piece_size_min: self.round.is_none().then_some(piece_size_min),
+            is_stale: self.spares.is_stale(&sealed.segment.file),
+            erasures: &self.erasures,
+        }
+    }
+
     fn commit_filing(&mut self, line: &dyn Line, filing: FilingJob) -> Result<(), FilingError> {
         let mut manifest = self.manifest.clone();
         filing.update_manifest(&mut manifest);
-        let prepared = job::publish(&*self.disk, filing.extents())
+        let mut segments = RetainedSegments::default();
+        segments.insert(&filing.sealed.segment);
+        let prepared = job::publish(&*self.disk, filing.extents(), segments)
             .and_then(|extents| Ok((manifest.prepare(&*self.disk)?, extents)));
         let extents = match prepared {
             Ok(((), extents)) => extents,
@@ -489,15 +520,22 @@ impl Filer {
         for extent in extents {
             let Identity { shard, number, .. } = *extent.identity();
             self.totals.filed_bytes += extent.size();
-            self.census.replace(&[], number, filing.generation);
+            match extent.segment() {
+                Some(_) => self.census.add(),
+                None => self.census.replace(&[], number, filing.generation),
+            }
             set = set.with(shard, &[], extent);
         }
         self.totals.segments += 1;
         self.switch(line, set, manifest);
         self.retries.clear(Task::Filing);
+        let is_in_place = filing.is_in_place();
         let (sealed, memory) = filing.into_parts();
         self.memory.give_back(memory, self.now_ms);
-        self.leftovers.push_back(Leftover::Segment(sealed));
+        match is_in_place {
+            true => self.spares.part_with(&sealed.segment.file),
+            false => self.leftovers.push_back(Leftover::Segment(sealed)),
+        }
         self.attempt(Task::Clearing, Self::clear).map(drop)
     }
 
@@ -508,7 +546,7 @@ impl Filer {
         };
         let cleared = match &leftover {
             Leftover::Segment(sealed) => self.give_back(sealed),
-            Leftover::Extents(gone) => self.remove(gone),
+            Leftover::Extents(gone, segments) => self.remove(gone, segments),
         };
         let Err(error) = cleared else {
             return Ok(!self.leftovers.is_empty());
@@ -583,7 +621,7 @@ impl Filer {
         }
         let prepared = merging
             .finish()
-            .and_then(|()| job::publish(&*self.disk, &[identity]))
+            .and_then(|()| job::publish(&*self.disk, &[identity], RetainedSegments::default()))
             .and_then(|extents| Ok((manifest.prepare(&*self.disk)?, extents)));
         let extents = match prepared {
             Ok(((), extents)) => extents,
@@ -601,21 +639,30 @@ impl Filer {
             set = set.with(identity.shard, &numbers, extent);
         }
         self.totals.merges += 1;
+        let segments = self.extents.segments();
         self.switch(line, set, manifest);
+        let left = self.extents.segments();
+        let unused = segments.difference(&left).copied().collect();
         if let Some(full) = &mut self.full {
             full.is_filing_late = false;
         }
         self.retries.clear(Task::Merging);
-        self.leftovers.push_back(Leftover::Extents(gone));
+        self.leftovers.push_back(Leftover::Extents(gone, unused));
         self.attempt(Task::Clearing, Self::clear).map(drop)
     }
 
-    fn remove(&self, gone: &[Identity]) -> io::Result<()> {
-        for extent in gone {
-            match self.disk.remove(&extent.path()) {
+    /// Removes extents, and segments to which they referred. Such a segment is not recycled: a reader
+    /// may hold it, and a backup may have a link to its file.
+    fn remove(&self, gone: &[Identity], segments: &[u64]) -> io::Result<()> {
+        let extents = gone.iter().map(Identity::path);
+        for path in extents.chain(segments.iter().copied().map(segment::path)) {
+            match self.disk.remove(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
+        }
+        if !segments.is_empty() {
+            sync_names(&*self.disk, segment::LINE_DIR)?;
         }
         sync_names(&*self.disk, extent::DIRECTORY)
     }
@@ -633,10 +680,11 @@ impl Filer {
         if std::mem::replace(&mut self.is_planned, true) {
             return Ok(());
         }
+        let uses = SegmentUses::count(&self.extents, &self.census);
         for shard in 0..self.manifest.shards.len() {
             let shard = ShardId(shard as u16);
             while self.merging.len() < MERGING_MAX {
-                let candidates = self.candidates(shard);
+                let candidates = self.candidates(shard, &uses);
                 let Some((purpose, range)) = plan::next(&candidates) else {
                     break;
                 };
@@ -662,24 +710,38 @@ impl Filer {
     fn is_behind(&self) -> bool {
         let shards = 0..self.manifest.shards.len();
         shards
-            .map(|shard| self.candidates(ShardId(shard as u16)))
+            .map(|shard| self.candidates(ShardId(shard as u16), &SegmentUses::default()))
             .any(|all| plan::is_behind(&all))
     }
 
-    fn candidates(&self, shard: ShardId) -> Vec<Candidate> {
+    /// Describes the extents of a shard to the plan.
+    fn candidates(&self, shard: ShardId, uses: &SegmentUses) -> Vec<Candidate> {
         let is_busy = |extent: &Arc<Extent>| {
             let mut inputs = self.merging.iter().flat_map(MergeJob::inputs);
             inputs.any(|input| Arc::ptr_eq(input, extent))
         };
         let candidate = |extent: &Arc<Extent>| {
             let count = self.census.count(extent.identity().number);
-            Candidate {
-                size: extent.size(),
+            let candidate = Candidate {
+                size: extent.data_size(),
                 bytes: extent.bytes(),
                 streams: extent.streams(),
                 dead: count.dead,
                 is_unerased: count.is_unerased,
                 is_busy: is_busy(extent),
+                is_in_place: extent.segment().is_some(),
+                is_broken_up: false,
+            };
+            // A segment is removed as a whole.
+            match uses.of(extent) {
+                Some(used) => Candidate {
+                    bytes: used.bytes,
+                    dead: used.dead,
+                    is_unerased: used.is_unerased,
+                    is_broken_up: used.is_broken_up,
+                    ..candidate
+                },
+                None => candidate,
             }
         };
         self.extents.shard(shard).iter().map(candidate).collect()

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use super::collect::SortedSegment;
-use super::{FilingError, Line, SealedSegment};
+use super::collect::{Share, SortedSegment};
+use super::{Erasures, FilingError, Line, SealedSegment};
 use crate::disk::{Disk, sync_names};
-use crate::extent::{self, Extent, Identity, Writer};
+use crate::extent::{self, Extent, Identity, RetainedSegments, SegmentRef, Writer};
 use crate::manifest::Manifest;
+use crate::zeros::write_zeros;
 use crate::{Index, Position, ShardId};
+
+/// Bytes of the unused end of a file that are zeroed per step. The line's own syncs may have to wait
+/// behind that much.
+const REST_STEP_SIZE: u64 = 256 << 10;
 
 /// A segment that is being filed.
 #[derive(Debug)]
@@ -18,8 +23,29 @@ pub(super) struct FilingJob {
     sorted: SortedSegment,
     /// Shards that are not written yet.
     left: Vec<ShardId>,
+    /// The extents that will be in place, if any.
+    in_place: Option<InPlace>,
     writer: Option<Writer>,
     written: Vec<Identity>,
+}
+
+/// The part of a segment that stays where it is.
+#[derive(Debug)]
+struct InPlace {
+    segment: SegmentRef,
+    shards: Vec<ShardId>,
+    /// The unused end of the file that may have old bytes: offset and size.
+    rest: Option<(u64, u64)>,
+}
+
+/// Decides whether a segment's records are copied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placement<'a> {
+    /// Smallest mean size of the pieces of an extent in place; `None` copies everything.
+    pub(super) piece_size_min: Option<u64>,
+    /// The file may have bytes of an earlier segment after its blocks.
+    pub(super) is_stale: bool,
+    pub(super) erasures: &'a Erasures,
 }
 
 impl FilingJob {
@@ -30,11 +56,14 @@ impl FilingJob {
         begin: Position,
         generation: u64,
         memory: Vec<u8>,
+        line: &dyn Line,
+        placement: Placement<'_>,
     ) -> Result<FilingJob, FilingError> {
         let sorted = SortedSegment::read(&sealed, memory)?;
         let shards = sorted.shards().filter(|(_, share)| !share.is_empty());
         let mut left: Vec<ShardId> = shards.map(|(shard, _)| shard).collect();
         left.reverse();
+        let in_place = place(&sealed, &sorted, line, placement);
         let written = Vec::new();
         Ok(FilingJob {
             sealed,
@@ -42,9 +71,15 @@ impl FilingJob {
             begin,
             sorted,
             left,
+            in_place,
             writer: None,
             written,
         })
+    }
+
+    /// Returns true if extents will refer to the segment.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.in_place.is_some()
     }
 
     /// Writes about `budget` bytes. Returns true after the last.
@@ -55,6 +90,9 @@ impl FilingJob {
         manifest: &mut Manifest,
         budget: u64,
     ) -> Result<bool, FilingError> {
+        if self.clear_rest()? {
+            return Ok(false);
+        }
         let Some(&shard) = self.left.last() else {
             return Ok(true);
         };
@@ -64,7 +102,11 @@ impl FilingJob {
                 let identity = self.identity(shard, manifest);
                 // Listed before it exists, so that a failure removes it.
                 self.written.push(identity);
-                Writer::create(disk, identity)?
+                let in_place = self.in_place.as_ref();
+                match in_place.filter(|in_place| in_place.shards.contains(&shard)) {
+                    Some(in_place) => Writer::create_in_place(disk, identity, in_place.segment)?,
+                    None => Writer::create(disk, identity)?,
+                }
             }
         };
         if self.sorted.write(shard, line, &mut writer, budget)? {
@@ -74,6 +116,25 @@ impl FilingJob {
             self.writer = Some(writer);
         }
         Ok(self.left.is_empty())
+    }
+
+    /// Zeroes some of the unused end of a file that stays. Returns false if there is nothing to do.
+    fn clear_rest(&mut self) -> Result<bool, FilingError> {
+        let Some(in_place) = &mut self.in_place else {
+            return Ok(false);
+        };
+        let Some((offset, size)) = in_place.rest else {
+            return Ok(false);
+        };
+        let file = &*self.sealed.segment.file;
+        let now = size.min(REST_STEP_SIZE);
+        write_zeros(file, offset, now)?;
+        file.write_out(offset, now)?;
+        in_place.rest = (now < size).then_some((offset + now, size - now));
+        if in_place.rest.is_none() {
+            file.sync_data()?;
+        }
+        Ok(true)
     }
 
     /// Returns the segment, and the memory that it was read into.
@@ -157,16 +218,60 @@ impl FilingJob {
     }
 }
 
-/// Renames complete extents to their final names, syncs the names and opens them.
+/// Decides whether all records of a segment stay in it: if they lie in long pieces and are at least half
+/// of the file. A part of them could not stay, because the bytes of a copied record that is erased
+/// later would be in the segment too, and no extent would say so.
+fn place(
+    sealed: &SealedSegment,
+    sorted: &SortedSegment,
+    line: &dyn Line,
+    placement: Placement<'_>,
+) -> Option<InPlace> {
+    let piece_size_min = placement.piece_size_min?;
+    if sorted.has_lost || sorted.has_void {
+        return None;
+    }
+    let header = &sealed.segment.header;
+    let bytes: u64 = sorted.shards().map(|(_, share)| share.bytes()).sum();
+    if bytes < header.size / 2 {
+        return None;
+    }
+    let mut left = usize::try_from(bytes / piece_size_min.max(1)).ok()?;
+    for (_, share) in sorted.shards() {
+        left = left.checked_sub(share.count_entries(left))?;
+    }
+    let has_erased =
+        |(shard, share): (ShardId, &Share)| share.has_erased(shard, placement.erasures);
+    if sorted.shards().any(has_erased) {
+        return None;
+    }
+    let live = |(shard, share): (ShardId, &Share)| share.live_bytes(shard, line);
+    if sorted.shards().map(live).sum::<u64>() < header.size / 2 {
+        return None;
+    }
+    let shards = sorted.shards().filter(|(_, share)| share.has_records());
+    let shards: Vec<ShardId> = shards.map(|(shard, _)| shard).collect();
+    let end = sealed.end.0 - header.base.0;
+    let may_be_stale = placement.is_stale || sealed.is_inherited;
+    Some(InPlace {
+        segment: SegmentRef::new(&sealed.segment, shards.len() as u64),
+        shards,
+        rest: (may_be_stale && end < header.size).then_some((end, header.size - end)),
+    })
+}
+
+/// Renames complete extents to their final names, syncs the names and opens them. `segments` has the
+/// one to which they refer.
 pub(super) fn publish(
     disk: &dyn Disk,
     extents: &[Identity],
+    mut segments: RetainedSegments,
 ) -> Result<Vec<Arc<Extent>>, FilingError> {
     for identity in extents {
         disk.rename(&identity.path_unfinished(), &identity.path())?;
     }
     sync_names(disk, extent::DIRECTORY)?;
-    let open = |identity: &Identity| Ok(Arc::new(Extent::open(disk, *identity)?));
+    let open = |identity: &Identity| Ok(Arc::new(Extent::open(disk, *identity, &mut segments)?));
     extents.iter().map(open).collect()
 }
 

@@ -14,7 +14,7 @@ use crate::extent::{Cursor, Entries, Entry, Extent, Identity, Writer};
 /// A merge in progress.
 #[derive(Debug)]
 pub(super) struct MergeJob {
-    /// Bytes of the input files.
+    /// Bytes of the inputs.
     pub(super) size: u64,
     /// Generation of the census when the merge began.
     pub(super) generation: u64,
@@ -65,7 +65,7 @@ impl MergeJob {
             .map(input)
             .collect::<Result<_, FilingError>>()?;
         let writer = Writer::create(disk, identity)?;
-        let size = extents.iter().map(|extent| extent.size()).sum();
+        let size = extents.iter().map(|extent| extent.data_size()).sum();
         Ok(MergeJob {
             size,
             generation,

@@ -6,6 +6,11 @@
 //! long contiguous runs, as those of a busy topic do, merging hardly makes reads faster: then
 //! sixteen become one, and each byte is copied half as often. An extent with more than half dead
 //! bytes is rewritten without them. An extent with erased bytes has priority over all others.
+//!
+//! An extent in place has long pieces, so it is copied only if its segment is to be removed, or if there
+//! are so many that their number matters: then the oldest are merged with all between them. The
+//! segment has the bytes of several shards. When the extent of one is rewritten, those of the others
+//! are too: its bytes are on the disk twice until then.
 
 use std::ops::Range;
 
@@ -20,6 +25,10 @@ const MERGE_COUNT_LONG: usize = 16;
 /// Bytes of a contiguous run that is so long that seeking to it is negligible.
 const LONG_SIZE: u64 = 1 << 20;
 
+/// Extents in place that a shard may have without a due merge. Each is in a segment of its own, whose
+/// file is open.
+const IN_PLACE_MAX: usize = 256;
+
 /// Extents per merge at most.
 const WIDTH_MAX: usize = 32;
 
@@ -29,7 +38,7 @@ const TIER_SIZE: u64 = 64 << 10;
 /// An extent and its counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// Bytes of the file.
+    /// Bytes of the file, and of its pieces of a segment.
     pub(super) size: u64,
     /// Bytes of payloads.
     pub(super) bytes: u64,
@@ -41,6 +50,10 @@ pub(super) struct Candidate {
     pub(super) is_unerased: bool,
     /// A merge of the extent is in progress.
     pub(super) is_busy: bool,
+    /// The extent refers to a segment. Dead bytes, and bytes to erase, are those of all its extents.
+    pub(super) is_in_place: bool,
+    /// Other extents of the segment are rewritten already.
+    pub(super) is_broken_up: bool,
 }
 
 impl Candidate {
@@ -52,6 +65,11 @@ impl Candidate {
 
     fn is_half_dead(&self) -> bool {
         self.dead > self.bytes / 2
+    }
+
+    /// Returns true if the extent may be merged only to put records of a stream together.
+    fn is_free(&self) -> bool {
+        !self.is_busy && !self.is_in_place
     }
 
     /// Returns how many extents like this one are merged at once.
@@ -80,10 +98,15 @@ pub(super) fn next(extents: &[Candidate]) -> Option<(Purpose, Range<usize>)> {
         place.map(|place| place..place + 1)
     };
     let erase = one(|extent| extent.is_unerased).map(|range| (Purpose::Erase, range));
-    let room = || one(Candidate::is_half_dead).map(|range| (Purpose::Room, range));
+    let room = || {
+        one(Candidate::is_half_dead)
+            .or_else(|| broken_up(extents))
+            .map(|range| (Purpose::Room, range))
+    };
     let order = || {
         tiered(extents)
             .or_else(|| closest(extents))
+            .or_else(|| oldest_in_place(extents))
             .map(|range| (Purpose::Order, range))
     };
     erase.or_else(room).or_else(order)
@@ -91,19 +114,25 @@ pub(super) fn next(extents: &[Candidate]) -> Option<(Purpose, Range<usize>)> {
 
 /// Returns true if there are so many extents that filing should wait for merging.
 pub(super) fn is_behind(extents: &[Candidate]) -> bool {
-    extents.len() > 2 * count_max(extents)
+    let in_place = count(extents, |extent| extent.is_in_place);
+    extents.len() - in_place > 2 * count_max(extents) || in_place > 2 * IN_PLACE_MAX
 }
 
-/// Returns the number of extents that a shard may have without a due merge.
+fn count(extents: &[Candidate], wanted: fn(&Candidate) -> bool) -> usize {
+    extents.iter().filter(|extent| wanted(extent)).count()
+}
+
+/// Returns the number of extents that a shard may have without a due merge, except for those in place.
 pub(super) fn count_max(extents: &[Candidate]) -> usize {
-    let total = extents.iter().map(|extent| extent.size).sum();
+    let own = || extents.iter().filter(|extent| !extent.is_in_place);
+    let total = own().map(|extent| extent.size).sum();
     let tiers = Candidate {
         size: total,
         ..Candidate::default()
     }
     .tier() as usize
         + 1;
-    let counts = extents.iter().map(Candidate::merge_count);
+    let counts = own().map(Candidate::merge_count);
     counts.max().unwrap_or(MERGE_COUNT) * tiers
 }
 
@@ -115,7 +144,7 @@ fn tiered(extents: &[Candidate]) -> Option<Range<usize>> {
         while at < extents.len() {
             let run = extents[at..]
                 .iter()
-                .take_while(|extent| !extent.is_busy && extent.tier() <= tier)
+                .take_while(|extent| extent.is_free() && extent.tier() <= tier)
                 .count();
             if let Some(range) = of_tier(&extents[at..at + run], tier) {
                 return Some(at + range.start..at + range.end);
@@ -146,13 +175,44 @@ fn of_tier(run: &[Candidate], tier: u32) -> Option<Range<usize>> {
 /// trims left small extents between large ones.
 fn closest(extents: &[Candidate]) -> Option<Range<usize>> {
     let is_settled = extents.iter().all(|extent| !extent.is_busy);
-    if !is_settled || extents.len() <= count_max(extents) {
+    let own = count(extents, |extent| !extent.is_in_place);
+    if !is_settled || own <= count_max(extents) {
         return None;
     }
     let pairs = extents.windows(2).enumerate();
-    let free = pairs.filter(|(_, pair)| fits(pair));
+    let free = pairs.filter(|(_, pair)| pair.iter().all(Candidate::is_free) && fits(pair));
     let (place, _) = free.min_by_key(|(_, pair)| pair[0].size + pair[1].size)?;
     Some(place..place + 2)
+}
+
+/// Returns neighbours whose segments are broken up.
+fn broken_up(extents: &[Candidate]) -> Option<Range<usize>> {
+    let is_wanted = |extent: &Candidate| extent.is_broken_up && !extent.is_busy;
+    let first = extents.iter().position(is_wanted)?;
+    let rest = extents[first..].iter().take(WIDTH_MAX);
+    let end = first + rest.take_while(|extent| is_wanted(extent)).count();
+    (first + 1..=end)
+        .rev()
+        .find(|&end| fits(&extents[first..end]))
+        .map(|end| first..end)
+}
+
+/// Returns the oldest extents in place, with all others between them, if there are too many.
+fn oldest_in_place(extents: &[Candidate]) -> Option<Range<usize>> {
+    let in_place = (0..extents.len()).filter(|&place| extents[place].is_in_place);
+    let places: Vec<usize> = in_place.collect();
+    if places.len() <= IN_PLACE_MAX {
+        return None;
+    }
+    let first = places[0];
+    let end = (first + WIDTH_MAX).min(places[MERGE_COUNT_LONG - 1] + 1);
+    (first + 1..=end)
+        .rev()
+        .find(|&end| {
+            let range = &extents[first..end];
+            range.iter().all(|extent| !extent.is_busy) && fits(range)
+        })
+        .map(|end| first..end)
 }
 
 fn fits(extents: &[Candidate]) -> bool {
@@ -232,6 +292,48 @@ mod tests {
         let extents = sizes(&[SIZE_MAX / 3; 9]);
         assert_eq!(next(&extents), Some((Purpose::Order, 0..3)));
         assert_eq!(next(&sizes(&[SIZE_MAX / 2 + 1; 9])), None);
+    }
+
+    fn in_place(size: u64) -> Candidate {
+        Candidate {
+            is_in_place: true,
+            ..of_one_stream(size)
+        }
+    }
+
+    #[test]
+    fn extents_in_place_are_merged_only_when_there_are_too_many() {
+        let small = of_one_stream(1_000);
+        let mut extents = vec![small; 20];
+        for place in (1..20).step_by(2) {
+            extents[place] = in_place(60 << 20);
+        }
+        assert_eq!(next(&extents), None, "no neighbours of a tier");
+        let mut extents = vec![in_place(60 << 20); IN_PLACE_MAX];
+        extents.insert(0, small);
+        extents.insert(4, small);
+        assert_eq!(next(&extents), None);
+        assert!(!is_behind(&extents));
+        extents.push(in_place(60 << 20));
+        assert_eq!(next(&extents), Some((Purpose::Order, 1..18)));
+        extents[3].is_busy = true;
+        assert_eq!(next(&extents), Some((Purpose::Order, 1..3)));
+        extents[1].is_busy = true;
+        assert_eq!(next(&extents), None);
+    }
+
+    #[test]
+    fn broken_up_segments_are_rewritten_before_order_merges() {
+        let mut extents = vec![in_place(60 << 20); 6];
+        for place in [1, 2, 3, 5] {
+            extents[place].is_broken_up = true;
+        }
+        extents.extend([of_one_stream(1_000); 16]);
+        assert_eq!(next(&extents), Some((Purpose::Room, 1..4)));
+        extents[2].is_busy = true;
+        assert_eq!(next(&extents), Some((Purpose::Room, 1..2)));
+        extents[3].is_unerased = true;
+        assert_eq!(next(&extents), Some((Purpose::Erase, 3..4)));
     }
 
     proptest! {

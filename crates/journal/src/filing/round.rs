@@ -6,13 +6,15 @@
 //!
 //! *Sealing*: no file is reused without zeroing. The active segment is sealed, because it, or the
 //! earlier use of its file, may have such bytes. Then everything before its end is filed.
-//! *Counting*: every extent is checked, and those with such bytes are rewritten until none is left.
+//! *Counting*: every extent is checked, and those with such bytes are rewritten until none is left; if
+//! they are in place, so are the others of their segment, until it is removed.
 //! *Zeroing*: lasts until every file that the line has returned by then is zeroed. The first round
 //! after a start may have no erase of its own: it waits for the files of an earlier run.
 
 use super::Line;
 use super::census::Census;
 use super::erasures::{EraseTargets, Erasures};
+use super::retained::SegmentUses;
 use crate::Position;
 use crate::extent::ExtentSet;
 use crate::spares::Spares;
@@ -81,6 +83,7 @@ impl Round {
             && !extents
                 .iter()
                 .any(|extent| census.count(extent.identity().number).is_unerased)
+            && !SegmentUses::count(extents, census).has_broken_up()
         {
             self.stage = Stage::Zeroing {
                 before: spares.mark(),

@@ -18,6 +18,7 @@ mod crashes;
 mod erase_end_to_end;
 mod erasing;
 mod full_disk;
+mod in_place;
 mod many_streams;
 mod merging;
 
@@ -29,6 +30,7 @@ const HOUR_MS: u64 = 3_600_000;
 const OPTIONS: Options = Options {
     erase_within_ms: HOUR_MS,
     reserve_size: 8 << 10,
+    piece_size_min: 8 << 10,
 };
 
 /// Expected contents of a stream.
@@ -62,6 +64,7 @@ struct State {
     trims: u64,
     filed: u64,
     is_full: bool,
+    is_in_bulk: bool,
 }
 
 impl TestLine {
@@ -155,6 +158,10 @@ impl Line for TestLine {
         self.state.lock().size
     }
 
+    fn is_in_bulk(&self) -> bool {
+        self.state.lock().is_in_bulk
+    }
+
     fn start(&self, shard: ShardId, stream: StreamId) -> u64 {
         self.state
             .lock()
@@ -194,6 +201,7 @@ struct World {
     line: TestLine,
     erasures: Arc<Erasures>,
     filer: Filer,
+    options: Options,
     now_ms: u64,
 }
 
@@ -210,11 +218,15 @@ fn forms(seed: u64) -> Arc<SimulatedDisk> {
 
 impl World {
     fn new() -> World {
-        World::open(forms(1), Models::new())
+        World::with(OPTIONS)
+    }
+
+    fn with(options: Options) -> World {
+        World::open(forms(1), Models::new(), options)
     }
 
     /// Opens the filed data; the line is not replayed here.
-    fn open(disk: Arc<SimulatedDisk>, models: Models) -> World {
+    fn open(disk: Arc<SimulatedDisk>, models: Models, options: Options) -> World {
         let manifest = Manifest::load(&*disk).unwrap().unwrap();
         let extents = Arc::new(ExtentSet::open(&*disk, manifest.extents()).unwrap());
         let spares = Arc::new(Spares::open(disk.clone(), SEGMENT_SIZE).unwrap());
@@ -244,7 +256,7 @@ impl World {
         };
         let filer = Filer::open(
             disk.clone(),
-            OPTIONS,
+            options,
             manifest,
             extents,
             spares,
@@ -255,14 +267,20 @@ impl World {
             line,
             erasures,
             filer: filer.unwrap(),
+            options,
             now_ms: 10 * HOUR_MS,
         }
     }
 
     fn reopen(self) -> World {
-        let World { disk, line, .. } = self;
+        let World {
+            disk,
+            line,
+            options,
+            ..
+        } = self;
         disk.kill();
-        World::open(disk, line.state.into_inner().models)
+        World::open(disk, line.state.into_inner().models, options)
     }
 
     fn append(&self, shard: u16, stream: u64, payload: &[u8]) -> u64 {

@@ -1,5 +1,6 @@
 //! Inspection of the extents: checks every page.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -7,7 +8,9 @@ use super::table::Table;
 use super::{Damage, Dependent, Evidence, ExtentView, InspectError, Inspection};
 use crate::StreamId;
 use crate::disk::{Disk, list_existing};
-use crate::extent::{self, DamagedPage, Entry, Extent, ExtentError, Identity};
+use crate::extent::{
+    self, DamagedPage, Entry, Extent, ExtentError, Identity, RetainedSegments, SegmentRef,
+};
 use crate::manifest::Manifest;
 
 /// An opened extent and the index of its view.
@@ -23,11 +26,12 @@ pub(super) fn open(
     found: &mut Inspection,
 ) -> Result<Vec<OpenedExtent>, InspectError> {
     let mut opened = Vec::new();
+    let mut segments = RetainedSegments::default();
     for identity in manifest.extents().flatten() {
-        match Extent::open(disk, *identity) {
+        match Extent::open(disk, *identity, &mut segments) {
             Ok(extent) => opened.push(take(extent, found)),
             Err(error) => {
-                let damage = unusable(disk, &identity.path(), error)?;
+                let damage = unusable(disk, error)?;
                 let mut damage = damage.positions(identity.begin, identity.end);
                 damage.add_dependent(Dependent {
                     shard: identity.shard,
@@ -50,14 +54,15 @@ pub(super) fn open_all(
     found: &mut Inspection,
 ) -> Result<Vec<OpenedExtent>, InspectError> {
     let mut extents = Vec::new();
+    let mut segments = RetainedSegments::default();
     for name in list_existing(disk, extent::DIRECTORY)? {
         let path = format!("{}/{name}", extent::DIRECTORY);
         if !path.ends_with(".ext") {
             continue;
         }
-        match Extent::open_any(disk, &path) {
+        match Extent::open_any(disk, &path, &mut segments) {
             Ok(extent) => extents.push(extent),
-            Err(error) => found.damage.push(unusable(disk, &path, error)?),
+            Err(error) => found.damage.push(unusable(disk, error)?),
         }
     }
     extents.sort_by_key(|extent| (extent.identity().shard, extent.identity().begin));
@@ -71,6 +76,7 @@ fn take(extent: Extent, found: &mut Inspection) -> OpenedExtent {
     let place = found.extents.len();
     found.extents.push(ExtentView {
         size: extent.size(),
+        segment: extent.segment().map(|segment| segment.sequence),
         streams: extent.streams(),
         ..view(extent.identity())
     });
@@ -86,6 +92,7 @@ fn view(identity: &Identity) -> ExtentView {
         path: identity.path(),
         shard: identity.shard,
         size: 0,
+        segment: None,
         positions: (identity.begin, identity.end),
         streams: 0,
         records: 0,
@@ -94,15 +101,24 @@ fn view(identity: &Identity) -> ExtentView {
     }
 }
 
-/// Returns the bytes of all extents.
+/// Returns the bytes of all extents, and of the records to which they refer.
 pub(super) fn bytes(opened: &[OpenedExtent]) -> u64 {
-    opened.iter().map(|one| one.extent.size()).sum()
+    opened.iter().map(|one| one.extent.data_size()).sum()
+}
+
+/// Returns the segments to which extents refer, by sequence.
+pub(super) fn segments(opened: &[OpenedExtent]) -> BTreeMap<u64, SegmentRef> {
+    let segments = opened.iter().filter_map(|one| one.extent.segment());
+    segments
+        .map(|segment| (segment.sequence, *segment))
+        .collect()
 }
 
 /// Describes an extent that cannot be opened: its header, footer or index is damaged, or it is
-/// missing.
-fn unusable(disk: &dyn Disk, path: &str, error: ExtentError) -> Result<Damage, InspectError> {
-    let size = disk.open(path).and_then(|file| file.size());
+/// missing, or the segment to which it refers.
+fn unusable(disk: &dyn Disk, error: ExtentError) -> Result<Damage, InspectError> {
+    let path = error.path().to_owned();
+    let size = disk.open(&path).and_then(|file| file.size());
     let (place, size, what) = match (error, size) {
         (ExtentError::Damaged { place, what, .. }, Ok(size)) => (place, size, what),
         (ExtentError::Io { source, .. }, _) if source.kind() == io::ErrorKind::NotFound => {
@@ -182,7 +198,7 @@ fn entries(extent: &Arc<Extent>) -> io::Result<Vec<Entry>> {
 
 fn damaged(extent: &Extent, page: &DamagedPage, entries: &[Entry]) -> Damage {
     let identity = extent.identity();
-    let mut damage = Damage::at(extent.path(), page.place, page.length, page.what);
+    let mut damage = Damage::at(page.path.clone(), page.place, page.length, page.what);
     damage = damage.positions(identity.begin, identity.end);
     let mut depends = |stream: StreamId, first| {
         damage.add_dependent(Dependent {

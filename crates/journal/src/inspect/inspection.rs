@@ -56,6 +56,8 @@ pub struct ExtentView {
     pub shard: ShardId,
     /// Size of the file in bytes; 0 if it cannot be used.
     pub size: u64,
+    /// Sequence of the segment with its records, if they were not copied.
+    pub segment: Option<u64>,
     /// The extent's range of the line.
     pub positions: (Position, Position),
     /// Streams in the stream table.
@@ -115,6 +117,8 @@ pub struct SegmentView {
 pub enum SegmentState {
     /// Its records are in extents; the file will be recycled.
     Filed,
+    /// Extents refer to its records, which were not copied.
+    Retained,
     /// Complete, and waiting to be filed.
     Sealed,
     /// The last segment, to which records are appended.

@@ -86,6 +86,10 @@ impl File for ReadOnlyFile {
         refused()
     }
 
+    fn allocate(&self, _size: u64) -> io::Result<()> {
+        refused()
+    }
+
     fn set_size(&self, _size: u64) -> io::Result<()> {
         refused()
     }

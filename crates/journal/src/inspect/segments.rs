@@ -1,8 +1,11 @@
 //! Inspection of the line's files: which exist, which are missing, and where each ends.
 
+use std::collections::BTreeMap;
+
 use super::{Damage, InspectError, Inspection, SegmentState, SegmentView};
 use crate::Position;
 use crate::disk::{Disk, list_existing};
+use crate::extent::SegmentRef;
 use crate::manifest::Manifest;
 use crate::segment::{self, LINE_DIR, Segment, SegmentError};
 
@@ -29,6 +32,7 @@ pub(super) enum Successor {
 pub(super) fn open(
     disk: &dyn Disk,
     manifest: Option<&Manifest>,
+    retained: &BTreeMap<u64, SegmentRef>,
     found: &mut Inspection,
 ) -> Result<Vec<OpenedSegment>, InspectError> {
     let names = list_existing(disk, LINE_DIR)?;
@@ -40,7 +44,10 @@ pub(super) fn open(
     let filed = manifest.map_or(0, |manifest| manifest.sequence);
     let mut expected = match manifest {
         Some(_) => Some(filed + 1),
-        None => sequences.first().copied(),
+        None => sequences
+            .iter()
+            .find(|it| !retained.contains_key(it))
+            .copied(),
     };
     let mut opened: Vec<OpenedSegment> = Vec::new();
     for &sequence in &sequences {
@@ -54,7 +61,11 @@ pub(super) fn open(
             blocks: 0,
             records: 0,
         };
-        if sequence > filed {
+        if let Some(segment) = retained.get(&sequence) {
+            expected = expected.map(|it| it.max(sequence + 1));
+            view.state = SegmentState::Retained;
+            view.positions = (segment.base, Position(segment.base.0 + segment.size));
+        } else if sequence > filed {
             let missing = expected.into_iter().flat_map(|first| first..sequence);
             found.damage.extend(missing.map(missing_segment));
             expected = Some(sequence + 1);

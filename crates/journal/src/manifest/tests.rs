@@ -86,11 +86,11 @@ fn loaded_manifest_is_durable() {
 #[test]
 fn a_newer_format_is_refused_by_name() {
     let mut bytes = sample().encode();
-    bytes[4] = 3;
+    bytes[4] = 4;
     let error = Manifest::decode(&bytes).unwrap_err().to_string();
     assert_eq!(
         error,
-        "MANIFEST has format version 3, and this build reads up to 2"
+        "MANIFEST has format version 4, and this build reads up to 3"
     );
 }
 
@@ -125,6 +125,20 @@ fn the_manifest_format_matches_the_golden_file_of_version_1() {
 fn the_manifest_format_matches_the_golden_file_of_version_2() {
     let golden = include_bytes!("../../tests/fixtures/v2/manifest.bin");
     assert_eq!(golden[4..8], 2_u32.to_le_bytes());
+    let manifest = Manifest {
+        version: 2,
+        ..sample()
+    };
+    assert_eq!(manifest.encode(), golden);
+    assert_eq!(Manifest::decode(golden).unwrap(), manifest);
+}
+
+/// The format of version 3, which every later build reads. The file is never written again. Builds
+/// of version 2 refuse it before they remove a segment that is filed.
+#[test]
+fn the_manifest_format_matches_the_golden_file_of_version_3() {
+    let golden = include_bytes!("../../tests/fixtures/v3/manifest.bin");
+    assert_eq!(golden[4..8], 3_u32.to_le_bytes());
     assert_eq!(sample().encode(), golden);
     assert_eq!(Manifest::decode(golden).unwrap(), sample());
 }

@@ -25,8 +25,8 @@ const COPY_SIZE: u64 = 1 << 20;
 
 /// Names of the line's segments.
 pub(super) struct SegmentNames {
-    /// Paths of filed segments.
-    pub(super) filed: Vec<String>,
+    /// Sequences of filed segments, ascending.
+    pub(super) filed: Vec<u64>,
     /// Sequences of unfiled segments, ascending.
     pub(super) unfiled: Vec<u64>,
 }
@@ -107,7 +107,7 @@ pub(super) fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<SegmentNames,
     sequences.sort_unstable();
     let unfiled = sequences.split_off(sequences.partition_point(|one| *one <= manifest.sequence));
     Ok(SegmentNames {
-        filed: sequences.into_iter().map(segment::path).collect(),
+        filed: sequences,
         unfiled,
     })
 }

@@ -36,6 +36,10 @@ impl File for Memory {
         Ok(from.len())
     }
 
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        self.set_size(size.max(self.size()?))
+    }
+
     fn set_size(&self, size: u64) -> io::Result<()> {
         self.0.lock().resize(size as usize, 0);
         Ok(())

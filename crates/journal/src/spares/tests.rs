@@ -148,3 +148,51 @@ fn shrink_removes_all_but_the_given_number() {
         (1, 0, 1)
     );
 }
+
+#[test]
+fn allocated_spare_reads_as_zeros_and_is_durable() {
+    let disk = disk();
+    let spares = open(&disk);
+    spares.allocate().unwrap();
+    assert_eq!((spares.ready(), spares.dirty()), (1, 0));
+    disk.crash_with(|_| crate::disk::simulated::Fate::Lost);
+    let spare = open(&disk).take().unwrap();
+    assert!(is_zero(&spare));
+    assert_eq!(spare.file.size().unwrap(), SIZE);
+}
+
+#[test]
+fn spare_is_zeroed_where_it_cannot_be_allocated() {
+    let disk = disk();
+    disk.refuse_allocation();
+    let spares = open(&disk);
+    spares.allocate().unwrap();
+    assert_eq!((spares.ready(), spares.dirty()), (0, 1));
+    while spares.zero().unwrap() {}
+    assert_eq!((spares.ready(), paths(&disk).len()), (1, 1));
+}
+
+#[test]
+fn failed_allocation_leaves_no_file() {
+    for kind in [Call::SetSize, Call::SyncAll] {
+        let disk = disk();
+        let spares = open(&disk);
+        disk.fail_once(Fault::Full, move |call| call.kind == kind);
+        assert!(spares.allocate().is_err());
+        assert!(paths(&disk).is_empty(), "{kind:?}");
+        assert_eq!((spares.ready(), spares.dirty()), (0, 0));
+    }
+}
+
+#[test]
+fn file_that_stays_in_use_is_not_stale_any_more() {
+    let disk = disk();
+    let spares = open(&disk);
+    spares.prepare().unwrap();
+    use_and_return(&disk, &spares, "1.seg");
+    let taken = spares.take().unwrap();
+    let mark = spares.mark();
+    assert!(spares.is_stale(&taken.file) && spares.is_stale_before(mark));
+    spares.part_with(&taken.file);
+    assert!(!spares.is_stale(&taken.file) && !spares.is_stale_before(mark));
+}

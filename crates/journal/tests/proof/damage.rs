@@ -18,6 +18,8 @@ fn world() -> World {
         payload_size_max: 3000,
         tail_bytes_max: 0,
         reserve_size: 4096,
+        piece_size_min: 1_000,
+        bulk_sync_size: 0,
         commit: Commit::WithDurable,
     };
     let mut world = World::shaped(shape, fastrand::Rng::with_seed(11));

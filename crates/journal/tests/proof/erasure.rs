@@ -9,7 +9,7 @@ use journal::{Journal, Options, ShardId, Status, SteppedJournal, StreamId, Ticke
 const SEEDS: u64 = 25;
 const ACTS: usize = 250;
 const STREAMS: u64 = 5;
-const SHARD: ShardId = ShardId(0);
+const SHARDS: u16 = 2;
 
 /// Payloads that share no bytes with each other, repeated within each.
 const MARK_SIZE: usize = 8;
@@ -21,7 +21,9 @@ struct World {
     disk: SimulatedDisk,
     running: Option<SteppedJournal>,
     now_ms: u64,
-    kept: BTreeMap<StreamId, Vec<Mark>>,
+    /// Decides which segments are filed without copying their records.
+    piece_size_min: u64,
+    kept: BTreeMap<(ShardId, StreamId), Vec<Mark>>,
     erased: HashSet<Mark>,
     /// Number of checks with erased bytes and no pending erase.
     looked: u64,
@@ -32,6 +34,7 @@ impl World {
         let mut rng = fastrand::Rng::with_seed(seed);
         Self {
             disk: SimulatedDisk::new(rng.u64(..)),
+            piece_size_min: *[0, 500, 8 << 10].get(rng.usize(..3)).unwrap_or(&0),
             rng,
             running: None,
             now_ms: 1_700_000_000_000,
@@ -45,9 +48,10 @@ impl World {
         let options = Options {
             journal_id: 5,
             entropy: self.rng.u64(..),
-            shard_count: 1,
+            shard_count: SHARDS,
             segment_size: 16 << 10,
             reserve_size: 0,
+            piece_size_min: self.piece_size_min,
             erase_within_ms: 2_000,
             ..Options::default()
         };
@@ -74,25 +78,30 @@ impl World {
         self.running.as_mut().unwrap()
     }
 
+    fn draw_stream(&mut self) -> (ShardId, StreamId) {
+        let shard = ShardId(self.rng.u16(..SHARDS));
+        (shard, StreamId(self.rng.u64(..STREAMS)))
+    }
+
     fn append(&mut self) {
-        let stream = StreamId(self.rng.u64(..STREAMS));
+        let (shard, stream) = self.draw_stream();
         let mark = self.rng.u64(..).to_le_bytes();
         let payload = mark.repeat(self.rng.usize(2..200));
         let now_ms = self.now_ms;
-        let mut guard = self.running().journal.lock(SHARD, now_ms);
+        let mut guard = self.running().journal.lock(shard, now_ms);
         guard.append(stream, None, 0, &payload).unwrap();
         drop(guard);
-        self.kept.entry(stream).or_default().push(mark);
+        self.kept.entry((shard, stream)).or_default().push(mark);
     }
 
     /// Erases a stream and waits for the acknowledgement.
     fn erase(&mut self) {
-        let stream = StreamId(self.rng.u64(..STREAMS));
+        let (shard, stream) = self.draw_stream();
         let now_ms = self.now_ms;
-        let erased = self.running().journal.lock(SHARD, now_ms).erase(stream);
+        let erased = self.running().journal.lock(shard, now_ms).erase(stream);
         self.wait_for(erased.unwrap());
-        self.erased
-            .extend(self.kept.remove(&stream).unwrap_or_default());
+        let marks = self.kept.remove(&(shard, stream));
+        self.erased.extend(marks.unwrap_or_default());
     }
 
     fn wait_for(&mut self, ticket: Ticket) {

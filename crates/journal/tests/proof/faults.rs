@@ -14,6 +14,8 @@ fn world(seed: u64) -> World {
         payload_size_max: 500,
         tail_bytes_max: 0,
         reserve_size: 16 << 10,
+        piece_size_min: 200,
+        bulk_sync_size: 0,
         commit: Commit::WithDurable,
     };
     let mut world = World::shaped(shape, fastrand::Rng::with_seed(seed));

@@ -27,6 +27,10 @@ pub(crate) struct Shape {
     pub(crate) payload_size_max: usize,
     pub(crate) tail_bytes_max: usize,
     pub(crate) reserve_size: u64,
+    /// Decides which segments are filed without copying their records.
+    pub(crate) piece_size_min: u64,
+    /// Decides whether spares are zeroed or only allocated.
+    pub(crate) bulk_sync_size: u64,
     pub(crate) commit: Commit,
 }
 
@@ -40,6 +44,8 @@ impl Shape {
             payload_size_max: *[40, 300, 3000].get(rng.usize(..3)).unwrap_or(&40),
             tail_bytes_max: *[0, 2000, 1 << 20].get(rng.usize(..3)).unwrap_or(&0),
             reserve_size: 4096,
+            piece_size_min: *[0, 300, 1_000, 8 << 10].get(rng.usize(..4)).unwrap_or(&0),
+            bulk_sync_size: *[0, 256 << 10].get(rng.usize(..2)).unwrap_or(&0),
             commit: match rng.u8(..4) {
                 0 => Commit::ByCaller,
                 _ => Commit::WithDurable,
@@ -55,6 +61,8 @@ impl Shape {
             segment_size: self.segment_size,
             tail_bytes_max: self.tail_bytes_max,
             reserve_size: self.reserve_size,
+            piece_size_min: self.piece_size_min,
+            bulk_sync_size: self.bulk_sync_size,
             commit: self.commit,
             ..Options::default()
         }

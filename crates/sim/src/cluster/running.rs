@@ -109,6 +109,10 @@ impl RunningMember {
             shard_count: SHARDS,
             segment_size: SEGMENT_SIZE,
             reserve_size: 0,
+            piece_size_min: match id % 2 {
+                0 => 0,
+                _ => journal::Options::default().piece_size_min,
+            },
             hold_size: u64::MAX,
             commit: Commit::ByCaller,
             ..journal::Options::default()

@@ -9,6 +9,7 @@ use journal::{Journal, Options, ShardId, Status, StreamId};
 use platform::Disk;
 
 use crate::support::{Place, eventually};
+use crate::upgrade::FORMAT;
 
 const SHARD: ShardId = ShardId(1);
 const STREAM: StreamId = StreamId(1);
@@ -172,7 +173,7 @@ fn names_of_both_directory_formats_are_listed() {
     let place = Place::new();
     written(&place, 3);
     let found = place.run("inspect data --json").expect(0).json();
-    assert_eq!(found["format_version"], 2);
+    assert_eq!(found["format_version"], FORMAT);
     for (name, records) in [("acme/demo/log", 3), ("acme/demo/other", 1)] {
         let mut streams = found["streams"].as_array().unwrap().iter();
         let stream = streams.find(|one| one["name"] == name).unwrap();

@@ -16,6 +16,9 @@ use serde_json::Value;
 use crate::kafka::client::{Client, good};
 use crate::support::{Node, Place};
 
+/// The storage format of this build.
+pub(crate) const FORMAT: u32 = 3;
+
 /// Nothing expires, however old the fixtures are.
 const FLAGS: &str = "--config telpher.toml --mailbox-ttl 3650d --topics-retention 3650d \
                      --topics-group-offsets-kept 3650d --topics-producer-silence 365d \
@@ -166,7 +169,7 @@ fn data_of_format_1_is_upgraded_and_answers_as_before() {
     ] {
         assert!(log.contains(text), "{text}: {log}");
     }
-    assert_eq!(streams(&place, "data", 2), old);
+    assert_eq!(streams(&place, "data", FORMAT), old);
     let node = serve(&place, "data");
     assert_answers(&place, &node);
     assert_producer_is_known(&node);
@@ -174,7 +177,7 @@ fn data_of_format_1_is_upgraded_and_answers_as_before() {
     let ended = node.stop();
     let log = &ended.expect(0).stderr;
     assert!(!log.contains("upgrade"), "{log}");
-    let new = streams(&place, "data", 2);
+    let new = streams(&place, "data", FORMAT);
     assert!(new.len() > old.len() + 80, "{} of {}", new.len(), old.len());
     for (name, number) in &old {
         assert_eq!(new.get(name), Some(number), "{name:?}");
@@ -201,7 +204,7 @@ fn upgrade_of_format_1_survives_kill9() {
     let node = serve(&place, "data");
     assert_answers(&place, &node);
     node.stop().expect(0);
-    assert_eq!(streams(&place, "data", 2), old);
+    assert_eq!(streams(&place, "data", FORMAT), old);
 }
 
 #[test]
@@ -214,7 +217,7 @@ fn backups_of_both_formats_are_restored() {
     place.run(&format!("backup copy --url {url}")).expect(0);
     node.signal(Signal::KILL);
     drop(node);
-    assert_eq!(streams(&place, "copy", 2), old);
+    assert_eq!(streams(&place, "copy", FORMAT), old);
     let node = serve(&place, "copy");
     assert_answers(&place, &node);
     assert_producer_is_known(&node);
@@ -233,7 +236,7 @@ fn data_of_format_2_answers_as_before() {
         assert_producer_is_known(&node);
         write_more(&node);
         node.stop().expect(0);
-        let new = streams(&place, data, 2);
+        let new = streams(&place, data, FORMAT);
         for (name, number) in &old {
             assert_eq!(new.get(name), Some(number), "{name:?}");
         }

@@ -2,11 +2,20 @@ use super::*;
 use crate::disk::simulated::Fault;
 use crate::extent::Identity;
 
+/// Payload sizes with which segments are copied, and with which they are retained.
+const SIZES: [usize; 2] = [40, 5_000];
+
+/// Options with which segments of long records are retained.
+const RETAINING: Options = Options {
+    piece_size_min: 1_000,
+    ..OPTIONS
+};
+
 /// Appends, trims, erases, files and merges; the same with every seed.
-fn workload(world: &mut World, check: &mut dyn FnMut(&World)) {
+fn workload(world: &mut World, size: usize, check: &mut dyn FnMut(&World)) {
     for round in 0..18_u64 {
         for stream in 0..4 {
-            world.append((stream % 2) as u16, stream, &[round as u8; 40]);
+            world.append((stream % 2) as u16, stream, &vec![round as u8; size]);
         }
         if round % 3 == 2 {
             world.trim(0, 0, round - 1);
@@ -30,7 +39,7 @@ fn check_after(disk: Arc<SimulatedDisk>, before: &Models, filed: u64) {
         manifest.filed.0 >= filed,
         "the workload must file and recycle segments"
     );
-    let world = World::open(disk, Models::new());
+    let world = World::open(disk, Models::new(), RETAINING);
     for (stream, model) in read_all(world.filer.extents()) {
         let expected = &before[&stream];
         assert!(model.next <= expected.next && model.start <= expected.start);
@@ -53,51 +62,57 @@ fn check_after(disk: Arc<SimulatedDisk>, before: &Models, filed: u64) {
 
 #[test]
 fn filed_records_survive_a_power_failure_at_any_point() {
-    let mut rng = fastrand::Rng::with_seed(11);
-    let mut world = World::new();
-    let mut crashes = 0;
-    workload(&mut world, &mut |world| {
-        for _ in 0..4 {
-            let disk = world.disk.fork();
-            disk.crash(&mut rng);
-            let state = world.line.state.lock();
-            check_after(Arc::new(disk), &state.models, state.filed);
-            crashes += 1;
-        }
-    });
-    assert!(crashes > 500);
-    assert!(world.filer.totals().merged_bytes > 0);
+    for size in SIZES {
+        let mut rng = fastrand::Rng::with_seed(11);
+        let mut world = World::with(RETAINING);
+        let (mut crashes, mut retained) = (0, 0);
+        workload(&mut world, size, &mut |world| {
+            retained += world.filer.extents().segments().len();
+            for _ in 0..4 {
+                let disk = world.disk.fork();
+                disk.crash(&mut rng);
+                let state = world.line.state.lock();
+                check_after(Arc::new(disk), &state.models, state.filed);
+                crashes += 1;
+            }
+        });
+        assert!(crashes > 500);
+        assert!(world.filer.totals().merged_bytes > 0);
+        assert_eq!(retained > 100, size > 1_000, "{retained}");
+    }
 }
 
 #[test]
 fn no_filed_record_is_lost_when_any_disk_call_fails() {
-    let mut rng = fastrand::Rng::with_seed(12);
-    let calls = {
-        let mut world = World::new();
-        let before = world.disk.calls();
-        workload(&mut world, &mut |_| ());
-        world.disk.calls() - before
-    };
-    let step = (calls / 150).max(1) as usize;
-    for number in (0..calls).step_by(step) {
-        let mut world = World::new();
-        let first = world.disk.calls() + number;
-        let (mut filed, mut models) = (0, Models::new());
-        let disk = world.disk.clone();
-        let mut is_armed = false;
-        let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            disk.fail_always(Fault::Broken, move |call| call.number >= first);
-            workload(&mut world, &mut |world| {
-                let state = world.line.state.lock();
-                (filed, models) = (state.filed, state.models.clone());
-                is_armed = true;
-            });
-        }));
-        disk.heal();
-        disk.crash(&mut rng);
-        assert!(run.is_err() || world.filer.failure().is_some() || number > 0);
-        if is_armed {
-            check_after(disk, &models, filed);
+    for size in SIZES {
+        let mut rng = fastrand::Rng::with_seed(12);
+        let calls = {
+            let mut world = World::with(RETAINING);
+            let before = world.disk.calls();
+            workload(&mut world, size, &mut |_| ());
+            world.disk.calls() - before
+        };
+        let step = (calls / 150).max(1) as usize;
+        for number in (0..calls).step_by(step) {
+            let mut world = World::with(RETAINING);
+            let first = world.disk.calls() + number;
+            let (mut filed, mut models) = (0, Models::new());
+            let disk = world.disk.clone();
+            let mut is_armed = false;
+            let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                disk.fail_always(Fault::Broken, move |call| call.number >= first);
+                workload(&mut world, size, &mut |world| {
+                    let state = world.line.state.lock();
+                    (filed, models) = (state.filed, state.models.clone());
+                    is_armed = true;
+                });
+            }));
+            disk.heal();
+            disk.crash(&mut rng);
+            assert!(run.is_err() || world.filer.failure().is_some() || number > 0);
+            if is_armed {
+                check_after(disk, &models, filed);
+            }
         }
     }
 }

@@ -56,7 +56,7 @@ fn many_small_streams_take_little_memory_and_one_extent() {
     manifest.prepare(&*disk).unwrap();
     Manifest::commit(&*disk).unwrap();
 
-    let mut world = World::open(disk, Models::new());
+    let mut world = World::open(disk, Models::new(), OPTIONS);
     world.settle();
     let extents = world.filer.extents();
     assert_eq!(extents.count(), 1);

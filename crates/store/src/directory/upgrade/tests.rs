@@ -294,5 +294,5 @@ fn inspection_finds_the_same_names_before_and_after_the_upgrade() {
         before.crash_with(|_| Fate::Kept);
         assert_eq!(names(&before).1, old);
     }
-    assert_eq!(names(&disk), (2, old));
+    assert_eq!(names(&disk), (manifest::VERSION, old));
 }

@@ -135,6 +135,7 @@ fn files(found: &Inspection) -> String {
 pub(super) fn state_name(state: SegmentState) -> &'static str {
     match state {
         SegmentState::Filed => "filed",
+        SegmentState::Retained => "retained",
         SegmentState::Sealed => "sealed",
         SegmentState::Active => "active",
         SegmentState::Unreadable => "unreadable",

@@ -43,6 +43,7 @@ pub(super) fn value(path: &Path, found: &Inspection, names: &Names) -> Value {
             "path": one.path,
             "shard": one.shard.0,
             "size": one.size,
+            "segment": one.segment,
             "begin": one.positions.0.0,
             "end": one.positions.1.0,
             "streams": one.streams,

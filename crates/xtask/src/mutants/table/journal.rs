@@ -17,7 +17,7 @@ const OFFSET_GAP: &str = "replication::decided_block_with_a_gap_in_offsets_is_re
 const FAILED_SYNC: &str = "faults::recovery_syncs_bytes_of_a_failed_sync_before_it_serves_them";
 const ERASED: &str = "erasure::erased_bytes_are_nowhere_when_no_erase_is_pending";
 
-pub(super) static MUTANTS: [Mutant; 18] = [
+pub(super) static MUTANTS: [Mutant; 22] = [
     Mutant {
         name: "ack-before-sync",
         subject: &JOURNAL,
@@ -220,6 +220,50 @@ pub(super) static MUTANTS: [Mutant; 18] = [
             file: "filing/round.rs",
             text: "            && census.has_counted(extents, generation)\n",
             replacement: "            && generation > 0\n",
+        }],
+        proof: ERASED,
+    },
+    Mutant {
+        name: "retained-segment-recycled",
+        subject: &JOURNAL,
+        harm: "a segment is overwritten while extents refer to its records",
+        edits: &[Edit {
+            file: "filing/filer.rs",
+            text: "            true => self.spares.part_with(&sealed.segment.file),\n",
+            replacement: "            true => self.leftovers.push_back(Leftover::Segment(sealed)),\n",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "retained-segment-removed",
+        subject: &JOURNAL,
+        harm: "a start removes a segment while extents refer to its records",
+        edits: &[Edit {
+            file: "open.rs",
+            text: "filed.iter().filter(|it| !retained.contains(it))",
+            replacement: "filed.iter().filter(|it| !retained.contains(it) || **it > 0)",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "erased-before-segment-removed",
+        subject: &JOURNAL,
+        harm: "an erase counts as done while the segment of a rewritten extent holds the bytes",
+        edits: &[Edit {
+            file: "filing/round.rs",
+            text: "            && !SegmentUses::count(extents, census).has_broken_up()\n",
+            replacement: "            && !(SegmentUses::count(extents, census).has_broken_up() && false)\n",
+        }],
+        proof: ERASED,
+    },
+    Mutant {
+        name: "old-bytes-retained",
+        subject: &JOURNAL,
+        harm: "a retained segment has bytes of an earlier use of its file, which are erased later",
+        edits: &[Edit {
+            file: "filing/job.rs",
+            text: "let may_be_stale = placement.is_stale || sealed.is_inherited;",
+            replacement: "let may_be_stale = placement.is_stale && sealed.is_inherited && false;",
         }],
         proof: ERASED,
     },
