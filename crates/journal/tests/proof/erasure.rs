@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use journal::disk::SimulatedDisk;
-use journal::{Journal, Options, ShardId, Status, SteppedJournal, StreamId, Ticket};
+use journal::disk::simulated::{Fault, Kind};
+use journal::{Journal, LineStep, Options, ShardId, Status, SteppedJournal, StreamId, Ticket};
 
 const SEEDS: u64 = 25;
 const ACTS: usize = 250;
@@ -27,20 +28,28 @@ struct World {
     erased: HashSet<Mark>,
     /// Number of checks with erased bytes and no pending erase.
     looked: u64,
+    /// Number of acts while a retained segment had bytes of an erase that is pending.
+    retained: u64,
 }
 
 impl World {
     fn new(seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
+        let piece_size_min = *[0, 500, 8 << 10].get(rng.usize(..3)).unwrap_or(&0);
+        Self::with(rng, piece_size_min)
+    }
+
+    fn with(mut rng: fastrand::Rng, piece_size_min: u64) -> Self {
         Self {
             disk: SimulatedDisk::new(rng.u64(..)),
-            piece_size_min: *[0, 500, 8 << 10].get(rng.usize(..3)).unwrap_or(&0),
+            piece_size_min,
             rng,
             running: None,
             now_ms: 1_700_000_000_000,
             kept: BTreeMap::new(),
             erased: HashSet::new(),
             looked: 0,
+            retained: 0,
         }
     }
 
@@ -84,9 +93,15 @@ impl World {
     }
 
     fn append(&mut self) {
-        let (shard, stream) = self.draw_stream();
+        let stream = self.draw_stream();
+        let count = self.rng.usize(2..200);
+        self.append_to(stream, count);
+    }
+
+    /// Appends a record of this number of marks.
+    fn append_to(&mut self, (shard, stream): (ShardId, StreamId), count: usize) {
         let mark = self.rng.u64(..).to_le_bytes();
-        let payload = mark.repeat(self.rng.usize(2..200));
+        let payload = mark.repeat(count);
         let now_ms = self.now_ms;
         let mut guard = self.running().journal.lock(shard, now_ms);
         guard.append(stream, None, 0, &payload).unwrap();
@@ -96,7 +111,11 @@ impl World {
 
     /// Erases a stream and waits for the acknowledgement.
     fn erase(&mut self) {
-        let (shard, stream) = self.draw_stream();
+        let stream = self.draw_stream();
+        self.erase_stream(stream);
+    }
+
+    fn erase_stream(&mut self, (shard, stream): (ShardId, StreamId)) {
         let now_ms = self.now_ms;
         let erased = self.running().journal.lock(shard, now_ms).erase(stream);
         self.wait_for(erased.unwrap());
@@ -116,9 +135,40 @@ impl World {
         self.running().background.step(now_ms);
     }
 
+    /// Writes what is queued, seals the active segment, and steps until everything is filed.
+    fn file(&mut self) {
+        while self.running().line.step() != LineStep::Idle {
+            self.step_background();
+        }
+        let end = self.running().journal.seal();
+        while !self.running().journal.is_filed(end) {
+            self.running().line.step();
+            self.step_background();
+        }
+    }
+
+    /// Lets the time of an erase come, and steps until it is carried out, with a check after each step.
+    fn carry_out(&mut self) {
+        self.now_ms += 10_000;
+        while !self.erased.is_empty() {
+            self.now_ms += 10;
+            self.running().line.step();
+            self.step_background();
+            self.check_files();
+        }
+    }
+
+    fn retained_segments(&mut self) -> usize {
+        self.running().journal.filing().retained_segments
+    }
+
     /// Checks all files, if no erased bytes may be there.
     fn check_files(&mut self) {
-        if self.erased.is_empty() || self.running().background.erase_pending().is_some() {
+        if self.erased.is_empty() {
+            return;
+        }
+        if self.running().background.erase_pending().is_some() {
+            self.retained += u64::from(self.retained_segments() > 0);
             return;
         }
         self.looked += 1;
@@ -136,7 +186,7 @@ impl World {
 
 #[test]
 fn erased_bytes_are_nowhere_when_no_erase_is_pending() {
-    let mut looked = 0;
+    let (mut looked, mut retained) = (0, 0);
     for seed in 0..SEEDS {
         let mut world = World::new(seed);
         world.open();
@@ -144,6 +194,54 @@ fn erased_bytes_are_nowhere_when_no_erase_is_pending() {
             world.act();
         }
         looked += world.looked;
+        retained += world.retained;
     }
     assert!(looked > SEEDS, "looked {looked} times");
+    assert!(retained > SEEDS, "{retained} acts with a retained segment");
+}
+
+#[test]
+fn erase_waits_until_a_segment_shared_by_shards_is_removed() {
+    let mut world = World::with(fastrand::Rng::with_seed(1), 0);
+    world.open();
+    let (small, large) = ((ShardId(0), StreamId(1)), (ShardId(1), StreamId(1)));
+    world.append_to(small, 50);
+    for _ in 0..10 {
+        world.append_to(large, 125);
+    }
+    world.file();
+    assert_eq!(world.retained_segments(), 1);
+    world.erase_stream(small);
+    // The extent of the other shard is rewritten later than everything else is done.
+    world.disk.fail_once(Fault::Broken, |call| {
+        call.kind == Kind::SyncAll && call.path.starts_with("extents/0001-")
+    });
+    world.carry_out();
+    assert_eq!(world.retained_segments(), 0);
+}
+
+#[test]
+fn erase_leaves_no_bytes_of_an_earlier_segment_in_a_retained_one() {
+    let mut world = World::with(fastrand::Rng::with_seed(2), 900);
+    world.open();
+    let (short, long) = ((ShardId(0), StreamId(1)), (ShardId(1), StreamId(1)));
+    for _ in 0..3 {
+        // Copied, so that the file becomes a spare.
+        for number in 0..40 {
+            world.append_to((short.0, StreamId(number % 2)), 30);
+        }
+        world.file();
+    }
+    assert_eq!(world.retained_segments(), 0);
+    for count in 1..4 {
+        for _ in 0..10 {
+            world.append_to(long, 125);
+        }
+        world.file();
+        assert_eq!(world.retained_segments(), count);
+    }
+    assert_eq!(world.retained_segments(), 3);
+    world.erase_stream(short);
+    world.carry_out();
+    assert_eq!(world.retained_segments(), 3);
 }

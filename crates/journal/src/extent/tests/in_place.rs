@@ -266,6 +266,9 @@ fn the_extent_format_matches_the_golden_files_of_version_2() {
     }
 }
 
+/// Payloads of consecutive records of a stream.
+type Run = (u64, Vec<Vec<u8>>);
+
 fn blocks() -> impl Strategy<Value = Vec<Block>> {
     let payload = prop_oneof![
         8 => proptest::collection::vec(any::<u8>(), 0..60),
@@ -274,8 +277,8 @@ fn blocks() -> impl Strategy<Value = Vec<Block>> {
     ];
     let run = (1..6_u64, proptest::collection::vec(payload, 1..9));
     let block = (0..9_000_u64, proptest::collection::vec(run, 0..6));
-    let flat = |(time_ms, runs): (u64, Vec<(u64, Vec<Vec<u8>>)>)| {
-        let of_run = |(stream, payloads): (u64, Vec<Vec<u8>>)| {
+    let flat = |(time_ms, runs): (u64, Vec<Run>)| {
+        let of_run = |(stream, payloads): Run| {
             payloads
                 .into_iter()
                 .map(move |payload| (stream * 3, payload))

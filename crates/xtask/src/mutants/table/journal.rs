@@ -16,6 +16,9 @@ const OFFSET_GAP: &str = "replication::decided_block_with_a_gap_in_offsets_is_re
 
 const FAILED_SYNC: &str = "faults::recovery_syncs_bytes_of_a_failed_sync_before_it_serves_them";
 const ERASED: &str = "erasure::erased_bytes_are_nowhere_when_no_erase_is_pending";
+const ERASED_SHARED: &str = "erasure::erase_waits_until_a_segment_shared_by_shards_is_removed";
+const ERASED_EARLIER: &str =
+    "erasure::erase_leaves_no_bytes_of_an_earlier_segment_in_a_retained_one";
 
 pub(super) static MUTANTS: [Mutant; 22] = [
     Mutant {
@@ -254,7 +257,7 @@ pub(super) static MUTANTS: [Mutant; 22] = [
             text: "            && !SegmentUses::count(extents, census).has_broken_up()\n",
             replacement: "            && !(SegmentUses::count(extents, census).has_broken_up() && false)\n",
         }],
-        proof: ERASED,
+        proof: ERASED_SHARED,
     },
     Mutant {
         name: "old-bytes-retained",
@@ -265,6 +268,6 @@ pub(super) static MUTANTS: [Mutant; 22] = [
             text: "let may_be_stale = placement.is_stale || sealed.is_inherited;",
             replacement: "let may_be_stale = placement.is_stale && sealed.is_inherited && false;",
         }],
-        proof: ERASED,
+        proof: ERASED_EARLIER,
     },
 ];
