@@ -46,6 +46,8 @@ struct State {
     calls: u64,
     /// Bytes read from files.
     read: u64,
+    /// Bytes written to files.
+    written: u64,
     plans: Plans,
     /// Limit on the bytes of all files.
     capacity: u64,
@@ -70,6 +72,7 @@ impl SimulatedDisk {
             rng: fastrand::Rng::with_seed(seed),
             calls: 0,
             read: 0,
+            written: 0,
             plans: Plans::default(),
             capacity: u64::MAX,
             can_allocate: true,
@@ -164,6 +167,12 @@ impl SimulatedDisk {
     #[must_use]
     pub fn read(&self) -> u64 {
         self.0.lock().read
+    }
+
+    /// Returns the number of bytes written to files.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.0.lock().written
     }
 
     /// Starts recording every call that changes something.

@@ -18,6 +18,7 @@ mod many_streams;
 mod reading;
 mod tearing;
 mod threaded;
+mod write_amplification;
 mod writing;
 
 const SHARD: ShardId = ShardId(1);

@@ -110,6 +110,7 @@ impl File for Handle {
                 .tree
                 .file(self.number)?
                 .write(written, offset as usize);
+            state.written += written.len() as u64;
             state.note(|| Operation::Write {
                 file: self.number,
                 bytes: written.to_vec(),

@@ -42,7 +42,7 @@ fn catch_up_reads_of_one_topic_do_not_read_other_topics() {
         append(&world, &busy, 100);
         world.sync();
     }
-    let filed = world.topics.state.journal.filing().filed_bytes;
+    let filed = world.topics.state.journal.filing().extent_bytes;
     assert!(filed > COUNT * VALUE_SIZE as u64 * 6, "{filed}");
     let (got, read) = world.catch_up(&old, |world| {
         append(world, &busy, 300);
