@@ -46,43 +46,67 @@ pub fn topics_json(node: &Node) -> Value {
     json!({ "topics": entries, "omitted": omitted })
 }
 
-/// Returns `{"groups": [...], "omitted": N}`, those with the largest lag first.
+/// Returns `{"groups": [...], "omitted": N}`, those with the largest lag first. The lag of a group is
+/// the sum over all its partitions; the list of them has the partitions with the largest lags of all
+/// groups, and the number of the others.
 pub fn groups_json(node: &Node) -> Value {
     let Some(topics) = node.topics() else {
         return json!({ "groups": [], "omitted": 0 });
     };
-    let (lags, _) = topics.group_lags(ENTRIES_MAX);
-    let mut by_group: BTreeMap<&str, Vec<&GroupLag>> = BTreeMap::new();
-    for lag in &lags {
-        by_group.entry(&lag.group).or_default().push(lag);
+    let (lags, _) = topics.group_lags(usize::MAX);
+    let mut by_group: BTreeMap<&str, GroupLags<'_>> = BTreeMap::new();
+    for (index, lag) in lags.iter().enumerate() {
+        by_group.entry(&lag.group).or_default().add(lag, index);
     }
+    let none = GroupLags::default();
     let states = topics.group_states();
     let omitted = states.len().saturating_sub(ENTRIES_MAX);
     let mut groups: Vec<_> = states
         .iter()
-        .map(|(name, state)| {
-            let lags = by_group.get(&**name).map_or(&[][..], Vec::as_slice);
-            (
-                lags.iter().map(|it| it.lag).sum::<u64>(),
-                &**name,
-                *state,
-                lags,
-            )
-        })
+        .map(|(name, state)| (&**name, *state, by_group.get(&**name).unwrap_or(&none)))
         .collect();
-    groups.sort_by_key(|(lag, name, ..)| (Reverse(*lag), *name));
+    groups.sort_by_key(|(name, _, lags)| (Reverse(lags.sum), *name));
     groups.truncate(ENTRIES_MAX);
-    let groups: Vec<_> = groups.into_iter().map(group).collect();
+    let groups: Vec<_> = groups
+        .into_iter()
+        .map(|(name, state, lags)| lags.json(name, state))
+        .collect();
     json!({ "groups": groups, "omitted": omitted })
 }
 
-/// Returns a group with its lag in each partition that it has committed an offset for.
-fn group((lag, name, state, lags): (u64, &str, State, &[&GroupLag])) -> Value {
-    let partitions: Vec<_> = lags
-        .iter()
-        .map(|it| json!({ "topic": it.topic, "partition": it.partition, "lag": it.lag }))
-        .collect();
-    json!({ "group": name, "state": state.name(), "lag": lag, "partitions": partitions })
+/// The lag of a group.
+#[derive(Default)]
+struct GroupLags<'a> {
+    sum: u64,
+    /// Its largest lags, if they are among the largest ones of all groups.
+    largest: Vec<&'a GroupLag>,
+    /// The number of its other partitions.
+    omitted: usize,
+}
+
+impl<'a> GroupLags<'a> {
+    /// Adds a lag, whose index counts the larger ones of all groups.
+    fn add(&mut self, lag: &'a GroupLag, index: usize) {
+        self.sum += lag.lag;
+        match index < ENTRIES_MAX {
+            true => self.largest.push(lag),
+            false => self.omitted += 1,
+        }
+    }
+
+    fn json(&self, name: &str, state: State) -> Value {
+        let partitions = self.largest.iter();
+        let partitions: Vec<_> = partitions
+            .map(|it| json!({ "topic": it.topic, "partition": it.partition, "lag": it.lag }))
+            .collect();
+        json!({
+            "group": name,
+            "state": state.name(),
+            "lag": self.sum,
+            "partitions": partitions,
+            "partitions_omitted": self.omitted,
+        })
+    }
 }
 
 fn mailbox(backlog: &MailboxBacklog) -> Value {

@@ -59,6 +59,8 @@ pub struct ProblemDocument {
     details: Option<String>,
     /// Details that an agent gave its error, in base64.
     details_base64: Option<String>,
+    /// Number of members of a consumer group that must have none.
+    members: Option<u64>,
     /// Leases that ran out or were answered before.
     ended: Option<Vec<String>>,
     /// Largest accepted body, in bytes.

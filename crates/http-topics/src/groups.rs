@@ -10,7 +10,7 @@ use http_api::{Problem, ProblemDocument, Shared, off_thread, query, within_write
 use model::ErrorCode;
 use platform::Pending;
 use serde::{Deserialize, Serialize};
-use topic_service::{GroupError, GroupLag, TopicRef, Topics};
+use topic_service::{GroupError, GroupLag, Topics};
 use topics::groups::Described;
 use utoipa::{IntoParams, ToSchema};
 
@@ -179,22 +179,15 @@ pub(super) async fn get(
         let detail = format!("there is no consumer group `{group}`");
         return Err(Problem::of(ErrorCode::NotFound, detail));
     };
-    let mut lags = lags(topics.clone()).await?;
-    lags.retain(|lag| *lag.group == *group);
-    lags.sort_unstable_by(|one, other| {
-        let by_partition = || one.partition.cmp(&other.partition);
-        one.topic.cmp(&other.topic).then_with(by_partition)
-    });
+    let name = group.clone();
+    let lags = off_thread(move || Ok(topics.lags_of_group(&name))).await?;
     Ok(Json(GroupDetail {
         group,
         state: described.state.name(),
         protocol_type: described.protocol_type.into(),
         protocol: described.protocol.into(),
         members: described.members.into_iter().map(member).collect(),
-        partitions: lags
-            .into_iter()
-            .filter_map(|lag| position(&topics, lag))
-            .collect(),
+        partitions: lags.into_iter().map(position).collect(),
     }))
 }
 
@@ -212,24 +205,22 @@ fn member(described: Described) -> MemberDocument {
     }
 }
 
-/// Returns the position of a group; `None` if the topic was deleted in the meantime.
-fn position(topics: &Topics, lag: GroupLag) -> Option<PositionDocument> {
-    let topic = topics.find(TopicRef::Name(&lag.topic))?;
-    let end = topics.view(&topic, lag.partition).ok()?.high_watermark;
-    Some(PositionDocument {
+fn position(lag: GroupLag) -> PositionDocument {
+    PositionDocument {
         topic: lag.topic.into(),
         partition: lag.partition,
-        committed: end.saturating_sub(lag.lag),
-        end,
+        committed: lag.end.saturating_sub(lag.lag),
+        end: lag.end,
         lag: lag.lag,
-    })
+    }
 }
 
 async fn answered<T>(pending: Pending<T, GroupError>) -> Result<T, Problem> {
     within_write_limit(async { pending.await.map_err(problem) }).await
 }
 
-fn problem(error: GroupError) -> Problem {
+/// Maps the error of a group to a problem.
+pub(super) fn problem(error: GroupError) -> Problem {
     match error {
         GroupError::Storage(storage) => Refused::from(storage).into(),
         GroupError::NotDurable(error) => Refused::from(error).into(),

@@ -8,6 +8,7 @@
 //! | `GET /v1/topics/{topic}/partitions/{partition}/records` | a page of records |
 //! | `GET /v1/topics/{topic}/partitions/{partition}/follow` | existing and new records, as events |
 //! | `GET /v1/groups`, `GET /v1/groups/{group}` | consumer groups, their members and lag |
+//! | `POST /v1/groups/{group}/offsets` | reset the offsets of a group, or show what a reset would do |
 //!
 //! Keys, values and headers of records are bytes; the module `bytes` defines how JSON represents them.
 //! Readers see committed records only (Kafka's `read_committed`).
@@ -16,6 +17,7 @@ mod admin;
 mod append;
 mod bytes;
 mod follow;
+mod group_offsets;
 mod groups;
 mod place;
 mod read;
@@ -37,4 +39,5 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(follow::follow))
         .routes(routes!(groups::list))
         .routes(routes!(groups::get))
+        .routes(routes!(group_offsets::reset))
 }

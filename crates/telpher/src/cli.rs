@@ -12,8 +12,8 @@ pub(crate) use usage::similar;
 
 use crate::commands::{
     agents, backup, bench, bench_role, bridge, cluster, completions, config, context, conversation,
-    demo, doctor, explain, idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send,
-    serve, stream, stream_admin, token, top, topic, version, write,
+    demo, doctor, explain, group, idle, inspect, kafka, listen, mailbox, man, ping, quota, request,
+    send, serve, stream, stream_admin, token, top, topic, version, write,
 };
 
 const ABOUT: &str = "\
@@ -78,6 +78,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         &[
             "conversation",
             "topic",
+            "group",
             "mailbox",
             "append",
             "read",
@@ -139,6 +140,8 @@ enum Command {
     Top(top::Args),
     #[command(subcommand)]
     Topic(topic::Command),
+    #[command(subcommand)]
+    Group(group::Command),
     #[command(subcommand)]
     Quota(quota::Command),
     Append(stream::AppendArgs),
@@ -250,6 +253,7 @@ impl Cli {
             Command::Mailbox(command) => mailbox::run(command, environment),
             Command::Top(args) => top::run(args, environment),
             Command::Topic(command) => topic::run(command, environment),
+            Command::Group(command) => group::run(command, environment),
             Command::Quota(command) => quota::run(command, environment),
             Command::Append(args) => stream::run_append(args, environment),
             Command::Read(args) => stream::run_read(args, environment),
@@ -305,7 +309,7 @@ mod tests {
 
     #[test]
     fn help_of_commands_matches_snapshots() {
-        let commands: [&[&str]; 44] = [
+        let commands: [&[&str]; 46] = [
             &[],
             &["serve"],
             &["cluster"],
@@ -332,6 +336,8 @@ mod tests {
             &["topic"],
             &["topic", "produce"],
             &["topic", "consume"],
+            &["group"],
+            &["group", "reset-offsets"],
             &["quota"],
             &["quota", "take"],
             &["append"],

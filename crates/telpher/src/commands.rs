@@ -13,6 +13,7 @@ pub(crate) mod conversation;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod group;
 pub(crate) mod idle;
 pub(crate) mod inspect;
 pub(crate) mod kafka;

@@ -17,6 +17,8 @@ pub struct GroupLag {
     /// Records from the committed offset to the high watermark; those that retention has deleted
     /// are not counted.
     pub lag: u64,
+    /// The high watermark.
+    pub end: u64,
 }
 
 impl GroupLag {
@@ -39,25 +41,13 @@ impl Topics {
     ///
     /// Partitions of deleted topics have no lag.
     pub fn group_lags(&self, limit: usize) -> (Vec<GroupLag>, usize) {
-        let mut lags = Vec::new();
+        let mut commits = Vec::new();
         self.each_commit(|group, topic, partition, offset| {
-            lags.push(GroupLag {
-                group: group.into(),
-                topic: topic.into(),
-                partition,
-                lag: offset,
-            });
+            commits.push((Box::from(group), Box::from(topic), partition, offset));
         });
         // No lock of a partition is taken while one of the groups is held.
-        lags.retain_mut(
-            |it| match self.lag_behind(&it.topic, it.partition, it.lag) {
-                Some(lag) => {
-                    it.lag = lag;
-                    true
-                }
-                None => false,
-            },
-        );
+        let lags = commits.into_iter();
+        let mut lags: Vec<_> = lags.filter_map(|commit| self.lag_behind(commit)).collect();
         let omitted = lags.len().saturating_sub(limit);
         if omitted > 0 && limit > 0 {
             // The others need no order.
@@ -68,12 +58,30 @@ impl Topics {
         (lags, omitted)
     }
 
-    fn lag_behind(&self, topic: &str, partition: u32, offset: u64) -> Option<u64> {
-        let topic = self.find(TopicRef::Name(topic))?;
+    /// Returns the lag of one group, by topic and partition, as the group is in memory.
+    pub fn lags_of_group(&self, group: &str) -> Vec<GroupLag> {
+        let mut commits = Vec::new();
+        self.each_commit_of(group, |topic, partition, offset| {
+            commits.push((Box::from(group), Box::from(topic), partition, offset));
+        });
+        let lags = commits.into_iter();
+        lags.filter_map(|commit| self.lag_behind(commit)).collect()
+    }
+
+    /// Returns the lag of a commit: the group, the topic, the partition and the offset.
+    fn lag_behind(
+        &self,
+        (group, name, partition, offset): (Box<str>, Box<str>, u32, u64),
+    ) -> Option<GroupLag> {
+        let topic = self.find(TopicRef::Name(&name))?;
         let view = self.view(&topic, partition).ok()?;
-        Some(
-            view.high_watermark
-                .saturating_sub(offset.max(view.log_start)),
-        )
+        let end = view.high_watermark;
+        Some(GroupLag {
+            group,
+            topic: name,
+            partition,
+            lag: end.saturating_sub(offset.max(view.log_start)),
+            end,
+        })
     }
 }

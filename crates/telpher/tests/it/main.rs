@@ -29,6 +29,7 @@ mod descriptors;
 mod doctor;
 mod documents;
 mod failures;
+mod group_commands;
 mod http_agent;
 mod http_limits;
 mod http_worker;

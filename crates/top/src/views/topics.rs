@@ -104,7 +104,7 @@ pub(super) fn groups(history: &History) -> Table {
             Cell::text(name),
             Cell::text(state),
             Cell::Count(topics.len() as u64),
-            Cell::Count(partitions.len() as u64),
+            Cell::Count(partitions.len() as u64 + count(&group["partitions_omitted"])),
             Cell::Count(count(&group["lag"])),
             Cell::number(history.change(before.get(name), Some(lag(group)))),
         ];

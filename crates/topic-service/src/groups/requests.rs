@@ -241,6 +241,15 @@ impl Topics {
         }
     }
 
+    /// Visits the committed offsets of a group by topic and partition, from memory. The visitor runs
+    /// with a share of the groups locked.
+    pub(crate) fn each_commit_of(&self, group: &str, mut visit: impl FnMut(&str, u32, u64)) {
+        let held = self.state.share(group).held.lock();
+        for (topic, partition, commit) in held.groups.all_committed(group) {
+            visit(topic, partition, u64::try_from(commit.offset).unwrap_or(0));
+        }
+    }
+
     /// Counts the groups in each state, from memory.
     pub fn count_groups(&self) -> [(GroupState, usize); 4] {
         let mut counts = [
