@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::Principal;
-use kafka::ErrorCode;
+use kafka::{ErrorCode, Request, RequestHeader};
 use messaging::{Connection, Facts, Outlet, Refusal};
-use platform::Counter;
+use platform::{Counter, Span};
 use topic_service::{Producing, Topics};
 use topics::User;
 
@@ -15,6 +15,7 @@ use super::inbox::Trust;
 use super::listener::{BrokerAddress, Door};
 use super::outlet::KafkaOutlet;
 use super::sasl::{Exchange, Identity};
+use super::spans;
 
 /// The client of a connection.
 pub(super) struct Client {
@@ -36,6 +37,8 @@ pub(super) struct Client {
     producing: Option<Producing>,
     /// The time for which the client is to be throttled.
     pub(super) throttle: Duration,
+    /// The span of the request that was dispatched last, if it is traced.
+    span: Option<Box<Span>>,
 }
 
 /// Signals that the node shuts down, so that waiting requests can end.
@@ -79,6 +82,7 @@ impl Client {
             principal: None,
             producing: None,
             throttle: Duration::ZERO,
+            span: None,
         };
         if !door.asks_who_it_is()
             && let Ok(pass) = door.gate.admit("")
@@ -207,6 +211,18 @@ impl Client {
 
     pub(super) fn departure(&self) -> Departure {
         Departure(self.outlet.clone())
+    }
+
+    /// Begins the span of a request, on a node that exports spans.
+    pub(super) fn begin_span(&mut self, header: &RequestHeader<'_>, request: &Request) {
+        if let Some(tracer) = self.door.node.tracer() {
+            self.span = spans::begin(tracer, header, request);
+        }
+    }
+
+    /// Takes the span of the request that was dispatched last.
+    pub(super) fn take_span(&mut self) -> Option<Box<Span>> {
+        self.span.take()
     }
 
     /// Returns the guard of this round's appends, so that one sync serves all of them.

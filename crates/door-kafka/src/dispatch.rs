@@ -24,6 +24,7 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         )));
     }
     metrics::count_request(client.topics(), header.key);
+    client.begin_span(&header, &request);
     let tag = Tag::of(&header);
     Ok(Handled::Answer(match request {
         Request::Produce(it) => return api::produce::handle(client, tag, it),

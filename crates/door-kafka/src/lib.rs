@@ -28,6 +28,7 @@ mod sasl;
 mod secrets;
 mod serve;
 mod session;
+mod spans;
 mod users;
 
 pub use accept::{Acceptor, Arrived, accept};

@@ -16,7 +16,7 @@ use door::Wakers;
 use door::reading;
 use door::{AnswerQueue, Bound};
 use net::Source;
-use platform::Counter;
+use platform::{Counter, Span};
 use tokio::time::{Instant, Sleep};
 use topic_service::Count;
 
@@ -27,6 +27,7 @@ use super::metrics;
 use super::outcome::{Fatal, Handled, Stall};
 use super::outlet::KafkaOutlet;
 use super::reply::{Answer, Reply};
+use super::spans;
 
 /// The number of reads before other connections of the thread get their turn.
 const READS_PER_POLL: usize = 4;
@@ -76,11 +77,12 @@ struct StalledRequest {
 }
 
 /// A request that was received.
-#[derive(Clone, Copy)]
 struct Received {
     /// The number of its API.
     api: usize,
     at_ns: u64,
+    /// Its span, if it is traced.
+    span: Option<Box<Span>>,
 }
 
 /// The reason why a session ended.
@@ -251,11 +253,11 @@ impl Session {
                 return Ok(());
             };
             let (size, at_ns) = (frame.len(), self.now_ns());
-            let request = Received {
-                api: metrics::api_number(&frame),
-                at_ns,
-            };
-            match dispatch(&mut self.client, &frame)? {
+            let api = metrics::api_number(&frame);
+            let handled = dispatch(&mut self.client, &frame)?;
+            let span = self.client.take_span();
+            let request = Received { api, at_ns, span };
+            match handled {
                 Handled::Answer(answer) => self.queue(answer, size, request),
                 Handled::Stalled(stall) => {
                     self.stalled = Some(StalledRequest {
@@ -279,9 +281,9 @@ impl Session {
             return Ok(());
         };
         let disk = self.wakers.of(cx.waker());
-        if let Poll::Ready(answer) = stalled.stall.poll(&mut self.client, cx, disk) {
-            let (size, request) = (stalled.size, stalled.request);
-            self.stalled = None;
+        if let Poll::Ready(answer) = stalled.stall.poll(&mut self.client, cx, disk)
+            && let Some(StalledRequest { size, request, .. }) = self.stalled.take()
+        {
             self.queue(answer?, size, request);
         }
         Ok(())
@@ -340,6 +342,9 @@ impl Session {
             let counts = self.client.topics().counts();
             counts.durations(request.api).record(took_ns);
             metrics::count_answer(self.client.topics(), size, &errors);
+            if let Some(span) = request.span {
+                spans::end(*span, &errors);
+            }
         }
         if was_full && !self.is_full() {
             cx.waker().wake_by_ref();

@@ -12,18 +12,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use messaging::Connection;
-use platform::Counter;
-use slim::{Accepted, Ack, Act, Header, Link, Message};
+use platform::{Counter, Span, SpanKind};
+use slim::{Accepted, Ack, Act, Header, Link, Message, Routed};
 use tokio::time::Sleep;
 
 use super::admission::Entered;
-use super::exchange::Round;
+use super::exchange::{Fanout, Round};
 use super::listener::{Door, Options};
 use super::outlet::{Put, SlimOutlet};
 use super::pressure::Pressure;
 use super::refusals::LEGACY;
 use super::scope::Scope;
 use super::status::{Code, Status};
+
+/// Outcomes of messages, in spans.
+const WRONG_MAC: &str = "wrong header MAC";
+const NO_HOP_LEFT: &str = "no hop left";
 
 /// The id of this node in link negotiations.
 pub(super) const NODE_ID: &str = "telpher";
@@ -172,43 +176,36 @@ impl ClientLink {
         };
         match Message::scan(&bytes) {
             Ok(Message::Publish(routed)) => {
-                if !self.verify(link, &routed.header, round) {
-                    return Ok(());
+                let span = self.begin_span("slim publish", &routed.header);
+                let published = self.publish(link, &routed, &bytes, round);
+                if let Some(mut span) = span {
+                    match published {
+                        Ok(fanout) => fanout.describe(&mut span),
+                        Err(reason) => span.fail(reason),
+                    }
                 }
-                if !self.may(Act::Send, &routed.header) {
-                    self.warn(format_args!(
-                        "a message that the rules forbid, or from a name that its token does not allow"
-                    ));
-                    return Ok(());
-                }
-                if !self.charge() {
-                    return Ok(());
-                }
-                if !round.forward.prepare(&routed) {
-                    self.connection.count(Counter::SlimExpired);
-                    return Ok(());
-                }
-                let tail = bytes.slice(routed.tail_start()..);
-                let (sender, pressing) = (self.connection.id().0, &mut self.pressure.by);
-                let counters = self.door.node.counters();
-                let exchange = &self.door.exchange;
-                exchange.publish(&routed, &tail, sender, round, pressing, counters);
             }
             Ok(Message::Subscribe {
                 header,
                 subscription_id,
             }) => {
-                if self.verify(link, &header, round) {
-                    self.subscribe(&header, subscription_id);
-                }
+                let span = self.begin_span("slim subscribe", &header);
+                let done = match self.verify(link, &header, round) {
+                    true => self.subscribe(&header, subscription_id),
+                    false => Err(WRONG_MAC.to_owned()),
+                };
+                end_span(span, done);
             }
             Ok(Message::Unsubscribe {
                 header,
                 subscription_id,
             }) => {
-                if self.verify(link, &header, round) {
-                    self.unsubscribe(&header, subscription_id);
-                }
+                let span = self.begin_span("slim unsubscribe", &header);
+                let done = match self.verify(link, &header, round) {
+                    true => self.unsubscribe(&header, subscription_id),
+                    false => Err(WRONG_MAC.to_owned()),
+                };
+                end_span(span, done);
             }
             // A link is negotiated once, and only nodes expect acknowledgements.
             Ok(Message::Link(_) | Message::Ack(_)) => {}
@@ -218,6 +215,46 @@ impl ClientLink {
             }
         }
         Ok(())
+    }
+
+    /// Forwards a message; the error says why it was dropped.
+    fn publish(
+        &mut self,
+        link: &Link,
+        routed: &Routed<'_>,
+        bytes: &Bytes,
+        round: &mut Round,
+    ) -> Result<Fanout, &'static str> {
+        if !self.verify(link, &routed.header, round) {
+            return Err(WRONG_MAC);
+        }
+        if !self.may(Act::Send, &routed.header) {
+            self.warn(format_args!(
+                "a message that the rules forbid, or from a name that its token does not allow"
+            ));
+            return Err("forbidden by the rules or the token");
+        }
+        if !self.charge() {
+            return Err("refused by a limit");
+        }
+        if !round.forward.prepare(routed) {
+            self.connection.count(Counter::SlimExpired);
+            return Err(NO_HOP_LEFT);
+        }
+        let tail = bytes.slice(routed.tail_start()..);
+        let (sender, pressing) = (self.connection.id().0, &mut self.pressure.by);
+        let counters = self.door.node.counters();
+        let exchange = &self.door.exchange;
+        Ok(exchange.publish(routed, &tail, sender, round, pressing, counters))
+    }
+
+    /// Begins the span of a message, on a node that exports spans and if it is traced.
+    fn begin_span(&self, name: &'static str, header: &Header<'_>) -> Option<Span> {
+        let tracer = self.door.node.tracer()?;
+        let mut span = tracer.begin(None, SpanKind::Server, || name.to_owned())?;
+        span.set_text("messaging.system", "slim");
+        span.set_text("telpher.name", header.destination.to_string());
+        Some(span)
     }
 
     /// Counts a message that was too large and was skipped.
@@ -272,9 +309,10 @@ impl ClientLink {
         is_right
     }
 
-    fn subscribe(&self, header: &Header<'_>, id: u64) {
+    /// Subscribes the client; the error says why it is not.
+    fn subscribe(&self, header: &Header<'_>, id: u64) -> Result<(), String> {
         if !self.has_hop_left(header) {
-            return;
+            return Err(NO_HOP_LEFT.to_owned());
         }
         if !self.may(Act::Subscribe, header) {
             let refused = format!(
@@ -289,16 +327,17 @@ impl ClientLink {
         let (name, connection) = (&header.destination, self.connection.id().0);
         let exchange = &self.door.exchange;
         let done = exchange.subscribe(name, connection, id, &self.outlet, subscriptions_max);
-        self.acknowledge(id, done.map_err(|error| error.to_string()));
+        self.acknowledge(id, done.map_err(|error| error.to_string()))
     }
 
-    fn unsubscribe(&self, header: &Header<'_>, id: u64) {
+    /// Ends a subscription; the error says why it does not.
+    fn unsubscribe(&self, header: &Header<'_>, id: u64) -> Result<(), String> {
         if !self.has_hop_left(header) {
-            return;
+            return Err(NO_HOP_LEFT.to_owned());
         }
         let (key, connection) = (header.destination.encoded.key(), self.connection.id().0);
         let done = self.door.exchange.unsubscribe(key, connection, id);
-        self.acknowledge(id, done.map_err(|error| error.to_string()));
+        self.acknowledge(id, done.map_err(|error| error.to_string()))
     }
 
     fn may(&self, act: Act, header: &Header<'_>) -> bool {
@@ -323,10 +362,10 @@ impl ClientLink {
         is_left
     }
 
-    /// Answers a subscription, except a replayed one, for which no client waits.
-    fn acknowledge(&self, subscription_id: u64, done: Result<(), String>) {
+    /// Answers a subscription, except a replayed one, for which no client waits. Returns its outcome.
+    fn acknowledge(&self, subscription_id: u64, done: Result<(), String>) -> Result<(), String> {
         if subscription_id == 0 {
-            return;
+            return done;
         }
         let error = done.as_ref().err().map(String::as_str);
         let ack = Ack {
@@ -335,6 +374,7 @@ impl ClientLink {
         };
         // The queue is written in this round.
         let _ = self.outlet.answer(&ack.encode());
+        done
     }
 
     /// Logs the client's first error.
@@ -343,6 +383,15 @@ impl ClientLink {
             let id = self.connection.id().0;
             tracing::warn!(connection = id, "a SLIM client sent {what}");
         }
+    }
+}
+
+/// Ends the span of a subscription.
+fn end_span(span: Option<Span>, done: Result<(), String>) {
+    if let Some(mut span) = span
+        && let Err(reason) = done
+    {
+        span.fail(reason);
     }
 }
 

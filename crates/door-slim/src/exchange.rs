@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use messaging::{AgentView, Names, SubscriberView};
 use parking_lot::{Mutex, RwLock};
-use platform::{Counter, Counters};
+use platform::{Counter, Counters, Span};
 use slim::{Agent, Forward, Key, Missed, Name, Random, Routed, SubscribeError, Table, Unknown};
 
 use super::outlet::{Put, SlimOutlet};
@@ -92,7 +92,7 @@ impl Exchange {
         round: &mut Round,
         pressing: &mut Vec<Arc<SlimOutlet>>,
         counters: &Counters,
-    ) {
+    ) -> Fanout {
         let header = &routed.header;
         let key = header.destination.encoded.key();
         let mut delivery = Delivery {
@@ -129,6 +129,28 @@ impl Exchange {
             counters.count(Counter::Undeliverable);
             self.missed.lock().count(&header.destination);
             tracing::debug!(name = %header.destination, "no subscriber");
+        }
+        Fanout { delivered, dropped }
+    }
+}
+
+/// The copies of a forwarded message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fanout {
+    delivered: u32,
+    /// Copies for which a receiver had no room.
+    dropped: u32,
+}
+
+impl Fanout {
+    /// Adds the outcome to a span.
+    pub(super) fn describe(self, span: &mut Span) {
+        let Self { delivered, dropped } = self;
+        span.set_number("telpher.delivered", delivered);
+        match (delivered, dropped) {
+            (_, 1..) => span.fail("a receiver has no room"),
+            (0, 0) => span.fail("no subscriber"),
+            _ => {}
         }
     }
 }

@@ -107,6 +107,8 @@ pub struct EndedSpan {
     pub end_unix_ns: u64,
     /// Its attributes.
     pub attributes: Vec<(&'static str, AttributeValue)>,
+    /// Places in other traces that it belongs to, such as those of the records of a request.
+    pub links: Vec<TraceContext>,
     /// The reason if what it describes failed.
     pub error: Option<String>,
 }
@@ -196,6 +198,7 @@ impl Tracer {
                 begin_unix_ns,
                 end_unix_ns: begin_unix_ns,
                 attributes: Vec::new(),
+                links: Vec::new(),
                 error: None,
             },
         })
@@ -288,6 +291,11 @@ impl Span {
         self.span.attributes.push((name, value));
     }
 
+    /// Links a place in another trace.
+    pub fn link(&mut self, context: TraceContext) {
+        self.span.links.push(context);
+    }
+
     /// Marks the span as failed.
     pub fn fail(&mut self, reason: impl Into<String>) {
         self.span.error = Some(reason.into());
@@ -299,6 +307,7 @@ impl Drop for Span {
         let mut span = EndedSpan {
             name: std::mem::take(&mut self.span.name),
             attributes: std::mem::take(&mut self.span.attributes),
+            links: std::mem::take(&mut self.span.links),
             error: self.span.error.take(),
             ..self.span
         };

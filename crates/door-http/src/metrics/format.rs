@@ -62,13 +62,13 @@ fn thousandths<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u32 {
     }
 }
 
-/// Rewrites a page of OpenMetrics text as Prometheus text 0.0.4.
+/// Rewrites a page of OpenMetrics text as Prometheus text 0.0.4, which has no exemplars.
 pub(super) fn prometheus_text(open_metrics: &str) -> String {
     let mut out = String::with_capacity(open_metrics.len());
     let mut lines = open_metrics.lines().peekable();
     while let Some(line) = lines.next() {
         let Some(description) = line.strip_prefix("# ") else {
-            push_line(&mut out, line);
+            push_line(&mut out, without_exemplar(line));
             continue;
         };
         let Some((name, help)) = words(description, "HELP") else {
@@ -84,6 +84,17 @@ pub(super) fn prometheus_text(open_metrics: &str) -> String {
         push_line(&mut out, &format!("# HELP {name} {help}"));
     }
     out
+}
+
+/// Returns a sample without its exemplar, which only buckets have.
+fn without_exemplar(line: &str) -> &str {
+    let is_bucket = line
+        .split_once('{')
+        .is_some_and(|(name, _)| name.ends_with("_bucket"));
+    match line.rsplit_once(" # {") {
+        Some((sample, _)) if is_bucket => sample,
+        _ => line,
+    }
 }
 
 fn push_line(out: &mut String, line: &str) {
@@ -149,10 +160,12 @@ mod tests {
     fn counters_are_named_with_total_in_prometheus_text() {
         let page = "# HELP a_calls Calls.\n# TYPE a_calls counter\na_calls_total{x=\"y\"} 3\n\
             # HELP a_sync_seconds Time.\n# TYPE a_sync_seconds histogram\n# UNIT a_sync_seconds seconds\n\
-            a_sync_seconds_count 1\n# HELP a_build B.\n# TYPE a_build info\na_build_info{v=\"1\"} 1\n# EOF\n";
+            a_sync_seconds_count 1\na_sync_seconds_bucket{le=\"1.0\"} 1 # {trace_id=\"7\"} 0.5 2.5\n\
+            # HELP a_build B.\n# TYPE a_build info\na_build_info{v=\"1\"} 1\n# EOF\n";
         let expected = "# HELP a_calls_total Calls.\n# TYPE a_calls_total counter\n\
             a_calls_total{x=\"y\"} 3\n# HELP a_sync_seconds Time.\n\
             # TYPE a_sync_seconds histogram\na_sync_seconds_count 1\n\
+            a_sync_seconds_bucket{le=\"1.0\"} 1\n\
             # HELP a_build_info B.\n# TYPE a_build_info gauge\na_build_info{v=\"1\"} 1\n";
         assert_eq!(prometheus_text(page), expected);
     }

@@ -1,7 +1,10 @@
 //! Latency of HTTP requests by method, route and status, and their spans.
+//!
+//! A request with a span is the exemplar of its bucket: OpenMetrics shows the id of its trace.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode};
@@ -11,8 +14,8 @@ use node::Node;
 use platform::{Span, SpanKind, TraceContext, Tracer};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
 use tokio::time::{Duration, Instant};
 
@@ -30,9 +33,24 @@ const NO_ROUTE: &str = "none";
 /// Latency histograms. Their number is bounded by the routes, methods and statuses.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
-    all: Family<Labels, Histogram>,
+    all: Family<Labels, Durations>,
     /// Histograms of admitted and denied takes, which need no look-up.
-    takes: [(StatusCode, Histogram); 2],
+    takes: [(StatusCode, Durations); 2],
+}
+
+/// A histogram of durations in seconds.
+type Durations = HistogramWithExemplars<TraceLabels>;
+
+/// The labels of an exemplar.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TraceLabels {
+    trace_id: String,
+}
+
+/// The trace of a request, and when the request ended.
+struct Exemplar {
+    labels: TraceLabels,
+    at: SystemTime,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -45,10 +63,11 @@ struct Labels {
 impl Latencies {
     /// Creates empty histograms. `take` is the route of takes.
     pub(crate) fn new(take: &'static str) -> Self {
-        let all = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
+        let create = || Durations::new(BOUNDS.into_iter());
+        let all = Family::new_with_constructor(create as fn() -> Durations);
         let histogram = |status: StatusCode| {
             let labels = Labels::new("POST", take, status);
-            (status, Histogram::clone(&all.get_or_create(&labels)))
+            (status, Durations::clone(&all.get_or_create(&labels)))
         };
         let takes = [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS].map(histogram);
         Self { all, takes }
@@ -67,16 +86,25 @@ impl Labels {
 
 impl Latencies {
     /// Records one request.
-    fn observe(&self, method: &str, route: &str, status: StatusCode, took: Duration) {
+    fn observe(
+        &self,
+        method: &str,
+        route: &str,
+        status: StatusCode,
+        took: Duration,
+        exemplar: Option<Exemplar>,
+    ) {
         let labels = Labels::new(method, route, status);
-        self.all.get_or_create(&labels).observe(took.as_secs_f64());
+        let (trace, at) = exemplar.map(|it| (it.labels, it.at)).unzip();
+        let durations = self.all.get_or_create(&labels);
+        durations.observe(took.as_secs_f64(), trace, at);
     }
 
     /// Records a take that was answered before the router.
     pub(crate) fn observe_take(&self, route: &str, status: StatusCode, took: Duration) {
         match self.takes.iter().find(|(known, _)| *known == status) {
-            Some((_, histogram)) => histogram.observe(took.as_secs_f64()),
-            None => self.observe("POST", route, status, took),
+            Some((_, histogram)) => histogram.observe(took.as_secs_f64(), None, None),
+            None => self.observe("POST", route, status, took, None),
         }
     }
 
@@ -119,7 +147,8 @@ pub(crate) async fn measure(
     let response = next.run(request).await;
     let status = response.status();
     let took = start.elapsed();
-    latencies.observe(&method, &route, status, took);
+    let exemplar = span.as_ref().map(|span| exemplar(&node, span));
+    latencies.observe(&method, &route, status, took, exemplar);
     if !is_waiting {
         node.history().observe_http(took);
     }
@@ -130,6 +159,17 @@ pub(crate) async fn measure(
         }
     }
     response
+}
+
+/// Returns the exemplar of a request that ends now.
+fn exemplar(node: &Node, span: &Span) -> Exemplar {
+    let unix_ms = node.ports().clock.unix_ms();
+    Exemplar {
+        labels: TraceLabels {
+            trace_id: format!("{:032x}", span.context().trace_id),
+        },
+        at: UNIX_EPOCH + Duration::from_millis(unix_ms),
+    }
 }
 
 /// Begins the span of a request, and makes it the parent of what the request causes.

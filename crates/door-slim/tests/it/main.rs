@@ -12,6 +12,7 @@ mod one_way;
 mod python;
 mod quota;
 mod slow_subscribers;
+mod spans;
 mod stream_lifetime;
 mod websocket;
 
@@ -25,7 +26,7 @@ use door_slim::{Door, Exchange, Options};
 use door_testing::Counting;
 use messaging::Limits;
 use node::{Node, Parts};
-use platform::{Clock, Counter, Ports};
+use platform::{Clock, Counter, Ports, Tracer, TracerOptions};
 use tokio::net::TcpListener;
 
 pub(crate) use agent::Agent;
@@ -104,6 +105,25 @@ impl Bench {
     }
 
     pub(crate) async fn with(options: Options, limits: Limits, gate: Arc<dyn Gate>) -> Self {
+        Self::start(options, limits, gate, None).await
+    }
+
+    /// A node that traces every message.
+    pub(crate) async fn traced() -> Self {
+        let options = TracerOptions {
+            sampled_ppm: 1_000_000,
+            queue_max: 100,
+        };
+        let (door_options, limits) = (Options::default(), Limits::default());
+        Self::start(door_options, limits, Arc::new(door::Open), Some(options)).await
+    }
+
+    async fn start(
+        options: Options,
+        limits: Limits,
+        gate: Arc<dyn Gate>,
+        traced: Option<TracerOptions>,
+    ) -> Self {
         log::record();
         #[expect(clippy::disallowed_methods, reason = "a test's clock is the real one")]
         let started = Instant::now();
@@ -112,10 +132,12 @@ impl Bench {
             entropy: Arc::new(Counting(AtomicU64::new(0x0001_0000_0000_0000))),
         };
         let exchange = Arc::new(Exchange::default());
+        let tracer = |options| Arc::new(Tracer::new(ports.clone(), options));
         let node = Node::open(Parts {
+            tracer: traced.map(tracer),
             limits,
             names: Some(exchange.clone()),
-            ..Parts::in_memory(ports)
+            ..Parts::in_memory(ports.clone())
         });
         let node = node.unwrap();
         let door = Door::new(node.clone(), gate, exchange, options);

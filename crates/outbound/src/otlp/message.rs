@@ -3,7 +3,7 @@
 //! Source: `opentelemetry/proto/trace/v1/trace.proto` and the files that it imports, version 1.
 //! Fields that are not sent are left out.
 
-use platform::{AttributeValue, EndedSpan};
+use platform::{AttributeValue, EndedSpan, TraceContext};
 use prost::Message;
 
 /// Status code of a span that failed.
@@ -63,8 +63,18 @@ struct Span {
     end_time_unix_nano: u64,
     #[prost(message, repeated, tag = "9")]
     attributes: Vec<KeyValue>,
+    #[prost(message, repeated, tag = "13")]
+    links: Vec<Link>,
     #[prost(message, optional, tag = "15")]
     status: Option<Status>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Link {
+    #[prost(bytes = "vec", tag = "1")]
+    trace_id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    span_id: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -140,10 +150,20 @@ impl Span {
             attributes: attributes
                 .map(|(key, value)| KeyValue::of(key, value))
                 .collect(),
+            links: span.links.iter().map(Link::of).collect(),
             status: span.error.as_ref().map(|reason| Status {
                 message: reason.clone(),
                 code: STATUS_ERROR,
             }),
+        }
+    }
+}
+
+impl Link {
+    fn of(context: &TraceContext) -> Self {
+        Self {
+            trace_id: context.trace_id.to_be_bytes().to_vec(),
+            span_id: context.span_id.to_be_bytes().to_vec(),
         }
     }
 }

@@ -28,6 +28,8 @@ struct Span {
     name: String,
     kind: u64,
     attributes: BTreeMap<String, String>,
+    /// The trace and the span of each link.
+    links: Vec<(String, String)>,
     is_failed: bool,
 }
 
@@ -212,6 +214,8 @@ fn decode(request: &[u8]) -> Vec<Span> {
             let (begin, end) = (number(span, 7).unwrap(), number(span, 8).unwrap());
             // Later than 2020-01-01.
             assert!(begin > 1_577_836_800_000_000_000 && end >= begin);
+            let links = all(span, 13).into_iter();
+            let links = links.map(|link| (hex(link, 1), hex(link, 2)));
             spans.push(Span {
                 trace: hex(span, 1),
                 id: hex(span, 2),
@@ -219,6 +223,7 @@ fn decode(request: &[u8]) -> Vec<Span> {
                 name: text(span, 5),
                 kind: number(span, 6).unwrap_or_default(),
                 attributes: attributes(span, 9),
+                links: links.collect(),
                 is_failed: all(span, 15).iter().any(|it| number(it, 3) == Some(2)),
             });
         }
@@ -342,6 +347,56 @@ async fn native_calls_writes_and_deliveries_are_spans() {
     assert_eq!(span.attributes["telpher.name"], "acme/demo/echo");
     let requests = collector.spans.iter().filter(|it| it.name == "request");
     assert_eq!(requests.count(), 1);
+}
+
+#[test]
+fn kafka_requests_are_spans_that_link_the_traces_of_records() {
+    let place = Place::new();
+    let mut collector = Collector::start();
+    let node = collector.serve(&place, "");
+    let broker = node.url("kafka");
+    let produce = format!(
+        "printf 'x' | kcat -b {broker} -P -t jobs -H traceparent={}",
+        traceparent()
+    );
+    place.shell(&produce).expect(0);
+    let span = collector.span("kafka Produce");
+    assert_eq!((span.kind, &*span.parent), (2, ""));
+    assert_eq!(span.attributes["messaging.system"], "kafka");
+    assert_eq!(span.attributes["telpher.kafka.topics"], "1");
+    assert_eq!(span.attributes["messaging.client.id"], "rdkafka");
+    assert_eq!(span.links, [(TRACE.to_owned(), PARENT.to_owned())]);
+    assert!(!span.is_failed);
+    let beyond = format!("kcat -q -b {broker} -C -t jobs -o 99 -X auto.offset.reset=error -e");
+    place.shell(&beyond);
+    let fetch = collector.span("kafka Fetch");
+    assert!(fetch.is_failed, "{fetch:?}");
+    assert_eq!(fetch.attributes["telpher.kafka.error"], "OffsetOutOfRange");
+}
+
+#[test]
+fn traced_request_is_the_exemplar_of_its_bucket() {
+    let place = Place::new();
+    let mut collector = Collector::start();
+    let node = collector.serve(&place, "--telemetry-sampling-ratio 0");
+    post(&place, &node, "/v1/agents", "", "text/plain");
+    collector.span("POST /v1/agents");
+    let url = node.url("http");
+    let accept = "-H 'Accept: application/openmetrics-text'";
+    let page = place.shell(&format!("curl -s {accept} {url}/metrics"));
+    let exemplar = format!("# {{trace_id=\"{TRACE}\"}} ");
+    let is_bucket = |line: &&str| line.starts_with("telpher_http_request_duration_seconds_bucket");
+    let page = &page.expect(0).stdout;
+    let mut exemplars = page.lines().filter(|it| it.contains(&exemplar));
+    let bucket = exemplars.next().unwrap();
+    assert!(
+        is_bucket(&bucket) && bucket.contains("/v1/agents"),
+        "{bucket}"
+    );
+    assert_eq!(exemplars.next(), None);
+    let (_, plain) = node.get("/metrics", None);
+    assert!(plain.lines().any(|it| is_bucket(&it)), "{plain}");
+    assert!(!plain.contains("trace_id"), "{plain}");
 }
 
 #[test]
