@@ -103,6 +103,22 @@ export function Failure({ error, retry }: { error: Error; retry?: () => void }) 
   );
 }
 
+// Says that a view needs the role of an administrator.
+export function ForAdministrators({ title }: { title: string }) {
+  return (
+    <div class="panel">
+      <Empty title={title}>
+        <p>Use a token with the role <code>admin</code>.</p>
+      </Empty>
+    </div>
+  );
+}
+
+// Whether the node refused a request because the token lacks the role.
+export function isDenied(error: Error | undefined): boolean {
+  return error instanceof Problem && error.status === 403;
+}
+
 export function Loading() {
   return <p class="loading" role="status">Reading…</p>;
 }

@@ -3,6 +3,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { getJson, hasToken, link, send, setToken, tokenRefused, tokenWanted } from "./api";
+import { visible } from "./format";
 import { useRead } from "./hooks";
 import { Dialog } from "./parts";
 import { AgentsPage } from "./pages/agents";
@@ -70,6 +71,7 @@ export function Shell() {
       </header>
       <main id="main">
         <Banner />
+        <OtherMember />
         {Current ? <Current /> : <Unknown />}
       </main>
       <TokenDialog />
@@ -133,6 +135,33 @@ function Banner() {
       earlier. The page tries again by itself and continues when the node is back.
     </div>
   );
+}
+
+interface Cluster {
+  clustered: boolean;
+  node: number;
+  members: { id: number; name: string; http?: string | null }[];
+}
+
+// Says so if this page is that of a member of a cluster that passes requests to the leader.
+function OtherMember() {
+  const { path, query } = useStore(route);
+  const cluster = useRead("members", (signal) => getJson<Cluster>("/v1/cluster", { signal }), 10_000);
+  if (!cluster.value?.clustered) return null;
+  const { node, members } = cluster.value;
+  const here = members.find((one) => one.http && normal(one.http) === normal(location.host));
+  const leader = members.find((one) => one.id === node);
+  if (!here || !leader || here.id === leader.id) return null;
+  return (
+    <p class="member-note" role="status">
+      This page is that of the member {visible(here.name)}, which passes requests to the leader {visible(leader.name)}
+      {leader.http && <>: <a href={`${location.protocol}//${leader.http}/ui/${href(path, query)}`}>open the console of {visible(leader.name)}</a></>}
+    </p>
+  );
+}
+
+function normal(host: string): string {
+  return host.replace(/^localhost:/, "127.0.0.1:");
 }
 
 function ThemeButton() {

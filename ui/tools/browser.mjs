@@ -40,6 +40,7 @@ const PAGES = [
   ["topic-settings", "#/topics/topic/orders?tab=settings", "retention.ms"],
   ["groups", "#/topics/groups", "billing"],
   ["group", "#/topics/groups/billing", "Committed"],
+  ["group-reset", "#/topics/groups/billing?tab=reset&to=shift&by=-10", "--shift-by -10 --dry-run"],
   ["quotas", "#/quotas?subject=acme/support/triage", "agent-requests"],
   ["quotas-usage", "#/quotas/usage", "acme/support/triage"],
   ["quotas-halts", "#/quotas/halts", "it loops"],
@@ -48,6 +49,9 @@ const PAGES = [
   ["mailbox", "#/mailboxes/acme/jobs/resize", "photo-5.jpg"],
   ["mailbox-dead", "#/mailboxes/acme/jobs/resize?show=dead", "photo-0.jpg"],
   ["node", "#/node", "Write amplification"],
+  ["config", "#/node/config?filter=listen", "--http-listen"],
+  ["config-changed", "#/node/config?layer=changed", "--mailbox-deliveries-max"],
+  ["doctor", "#/node/doctor", "file system"],
   ["connections", "#/node/connections", "native"],
   ["errors", "#/node/errors?code=unconfirmed", "unconfirmed"],
   ["metrics", "#/node/metrics?filter=journal", "telpher_journal_records_total"],
@@ -61,9 +65,10 @@ const shows = (page, text) =>
   });
 
 // Opens a page that fails the test if it logs an error or asks another host.
-async function open(browser, base, { size = "desktop", theme = "light", hash = "#/now" } = {}) {
+async function open(browser, base, { size = "desktop", theme = "light", hash = "#/now", insecure = false } = {}) {
   const context = await browser.createBrowserContext();
   const page = await context.newPage();
+  if (insecure) await trustAnyCertificate(page);
   const problems = [];
   page.on("console", (message) => {
     if (message.type() === "error" && !page.quiet) problems.push(`${message.text()} (${message.location()?.url ?? ""})`);
@@ -79,6 +84,12 @@ async function open(browser, base, { size = "desktop", theme = "light", hash = "
   page.problems = problems;
   page.end = () => context.close();
   return page;
+}
+
+// Accepts the certificate of a test, which no authority has signed.
+async function trustAnyCertificate(page) {
+  const session = await page.createCDPSession();
+  await session.send("Security.setIgnoreCertificateErrors", { ignore: true });
 }
 
 async function checkAccessibility(page, name) {
@@ -186,6 +197,17 @@ const tests = {
     await shows(page, "Nothing is halted");
     assert.deepEqual((await api.ask("GET", "/v1/halts")).halts, {});
     await api.ask("POST", "/v1/halt", { prefix: "acme/lab", reason: "it loops" });
+    const lag = async () => (await api.ask("GET", "/v1/groups/billing")).partitions.reduce((sum, one) => sum + one.lag, 0);
+    const before = await lag();
+    await page.evaluate(() => (location.hash = "#/topics/groups/billing?tab=reset&to=latest"));
+    await shows(page, "telpher group reset-offsets billing --to-latest --dry-run");
+    await press("Reset offsets");
+    await shows(page, "will be reset: its consumers will read 0 records again");
+    assert.ok(before > 0 && (await lag()) === before, "the first click changes nothing");
+    await press("Confirm: Reset offsets");
+    await until("the group has no lag", async () => (await lag()) === 0);
+    await page.evaluate(() => (location.hash = "#/topics/groups/billing?tab=reset&to=offset&by=999999&topic=orders"));
+    await shows(page, "A position outside of a partition becomes its start or its end.");
     await page.evaluate(() => (location.hash = "#/agents/acme/travel/planner?method=search"));
     await shows(page, "Find connections");
     await until("the form has an example", () => page.evaluate(() => document.querySelector("textarea")?.value.includes('"from": "Ulm"')));
@@ -233,6 +255,10 @@ const tests = {
     await shows(page, "does not accept this token");
     await enter(secret);
     await shows(page, "The audit is for administrators");
+    for (const [hash, text] of [["#/node/config", "The configuration is for administrators"], ["#/node/doctor", "The checks are for administrators"]]) {
+      await page.evaluate((next) => (location.hash = next), hash);
+      await shows(page, text);
+    }
     const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href]));
     assert.ok(!stored.includes(secret), "the token is in memory only");
     await page.reload();
@@ -257,6 +283,45 @@ const tests = {
     await page.end();
   },
 
+  async tls({ browser, world }) {
+    const [certificate, key] = ["tls.pem", "tls.key"].map((name) => join(world.directory, name));
+    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+    await world.run(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", certificate, "-days", "2", ...subject], "openssl");
+    const node = await world.serve("encrypted", ["--tls-certificate", certificate, "--tls-key", key]);
+    assert.ok(node.http.startsWith("https://"), node.http);
+    const page = await open(browser, node.http, { hash: "#/node/doctor", insecure: true });
+    await shows(page, "file system");
+    await page.evaluate(() => (location.hash = "#/topics"));
+    await shows(page, "There is no topic");
+    assert.deepEqual(page.problems, []);
+    await page.end();
+  },
+
+  async member({ browser, world }) {
+    const nodes = await world.cluster();
+    const address = (node) => `http://${node.http}`;
+    const members = await until("a member leads", async () => {
+      const answer = await fetch(`${address(nodes[0])}/v1/cluster`).catch(() => null);
+      return answer?.ok ? answer.json() : null;
+    });
+    const leader = members.members.find((one) => one.id === members.node);
+    const follower = nodes.find((one) => one.id !== members.node);
+    const page = await open(browser, address(follower), { hash: "#/topics/groups?x=1" });
+    // The browser logs every answer with an error, such as those for services that a cluster does not have.
+    page.quiet = true;
+    await shows(page, "There is no consumer group");
+    await shows(page, "passes requests to the leader");
+    const link = await page.evaluate(() => document.querySelector(".member-note a").href);
+    assert.equal(link, `http://${leader.http}/ui/#/topics/groups?x=1`);
+    await checkAccessibility(page, "a page of a member that does not lead");
+    await page.evaluate(() => (location.hash = "#/node/cluster"));
+    await shows(page, "Blocks behind");
+    await page.goto(link);
+    await shows(page, "There is no consumer group");
+    assert.equal(await page.evaluate(() => document.querySelector(".member-note")), null, "the leader says nothing");
+    await page.end();
+  },
+
   async many({ browser, node }) {
     const page = await open(browser, node.http, { hash: "#/mailboxes?prefix=big/" });
     await shows(page, "worker-00000");
@@ -277,6 +342,7 @@ const PICTURES_OF = [
   ["console-conversation", "#/conversations/default/default/trip-ulm-berlin?budget=120", "Booked: X7F3", "light"],
   ["console-agent", "#/agents/acme/travel/planner?method=search", "Find connections", "dark"],
   ["console-topic", "#/topics/topic/orders", "customer-", "light"],
+  ["console-group", "#/topics/groups/billing?tab=reset&to=shift&by=-10", "--shift-by -10 --dry-run", "light"],
 ];
 
 async function takePictures({ browser, node, api }) {

@@ -30,8 +30,17 @@ export class World {
     return { child, http: ready.http, native: ready.native, kafka: ready.kafka };
   }
 
-  spawn(args, program = this.program) {
-    const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"], cwd: this.directory, env: { ...process.env, HOME: this.directory } });
+  // Starts a cluster of three members; returns their addresses.
+  async cluster() {
+    const args = ["cluster", "dev", "--nodes", "3", "--data", join(this.directory, "cluster"), "--json"];
+    // It runs until the end of its input.
+    const child = this.spawn(args, this.program, "pipe");
+    const { nodes } = JSON.parse(await firstLine(child));
+    return nodes;
+  }
+
+  spawn(args, program = this.program, input = "ignore") {
+    const child = spawn(program, args, { stdio: [input, "pipe", "inherit"], cwd: this.directory, env: { ...process.env, HOME: this.directory } });
     this.children.push(child);
     return child;
   }

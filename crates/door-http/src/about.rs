@@ -33,6 +33,7 @@ pub(super) fn guarded(page: MetricsPage) -> OpenApiRouter<Shared> {
         .routes(routes!(connections))
         .routes(routes!(whoami))
         .routes(routes!(errors))
+        .routes(routes!(cluster))
 }
 
 /// Check that the process runs.
@@ -113,6 +114,50 @@ async fn whoami(client: Client) -> Json<WhoDocument> {
         name: client.principal().subject().to_owned(),
         token: pass.token().map(|token| token.name.clone()),
         role: pass.role().as_str(),
+    })
+}
+
+/// The members of the node's cluster.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ClusterMembers)]
+struct ClusterDocument {
+    /// True if the node belongs to a cluster.
+    clustered: bool,
+    /// Id of the node that answers, which is the leader.
+    node: u64,
+    /// In the order of their ids; a node alone is the only one.
+    members: Vec<MemberDocument>,
+}
+
+/// A member of a cluster.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ClusterMember)]
+struct MemberDocument {
+    id: u64,
+    #[schema(example = "node-1")]
+    name: String,
+    /// Address of its HTTP listener; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "10.0.0.1:7401")]
+    http: Option<String>,
+}
+
+/// Get the members of the cluster, and the one that answers: the leader, to which the others pass
+/// requests.
+#[utoipa::path(get, path = "/v1/cluster", tag = "node", operation_id = "get_cluster",
+    responses((status = 200, description = "The members", body = ClusterDocument)))]
+async fn cluster(State(shared): State<Shared>) -> Json<ClusterDocument> {
+    let membership = shared.node.membership();
+    let members = membership.members();
+    let members = members.iter().map(|member| MemberDocument {
+        id: member.id,
+        name: member.name.clone(),
+        http: member.http.clone(),
+    });
+    Json(ClusterDocument {
+        clustered: membership.is_clustered(),
+        node: membership.own_id(),
+        members: members.collect(),
     })
 }
 

@@ -14,8 +14,10 @@
 //! | `/v1/connections` | the open connections | any |
 //! | `/v1/history` | the last hour in numbers | any |
 //! | `/v1/whoami`, `/v1/errors` | the client's token; the error codes | any |
+//! | `/v1/cluster` | the members of the cluster | any |
+//! | `/v1/config`, `/v1/doctor` | the configuration; the checks of the environment | admin |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
-//! | `/v1/topics/…`, `/v1/groups/…` | see `docs/topics.md` | any |
+//! | `/v1/topics/…`, `/v1/groups/…` | see `docs/topics.md` | any; admin for offsets of groups |
 //! | `/v1/kafka/users/…` | see `docs/kafka.md` | admin |
 //! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
 //! | `/v1/tickets` | short-lived replacements of a token in a URL, see `docs/reference/http.md` | any |
@@ -38,6 +40,7 @@ mod local;
 mod member_pages;
 mod metrics;
 mod openapi;
+mod operations;
 mod revocable;
 mod routes;
 mod tickets;

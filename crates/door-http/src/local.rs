@@ -22,9 +22,9 @@ use axum::http::{Request, Response, header};
 use axum::response::IntoResponse;
 use door::{Gate, Pass};
 use futures_util::Stream;
-use http_api::Connections;
 use http_api::Problem;
 use http_api::body;
+use http_api::{Connections, Operations};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use json::Text;
@@ -87,8 +87,9 @@ impl Local {
         gate: Arc<dyn Gate>,
         connections: Arc<Connections>,
         metrics: &'static [EncodeMetrics],
+        operations: Option<Arc<dyn Operations>>,
     ) -> Self {
-        let routes = routes(node.clone(), gate, connections, metrics);
+        let routes = routes(node.clone(), gate, connections, metrics, operations);
         Self {
             node,
             service: TowerToHyperService::new(routes.router),

@@ -1,5 +1,5 @@
-//! Probes and metrics of a member of a cluster that has no services, because another one leads or its
-//! data is damaged. All other requests are answered with the reason.
+//! Probes, metrics and the console of a member of a cluster that has no services, because another one
+//! leads or its data is damaged. All other requests are answered with the reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,13 @@ const HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// Request lines of the pages.
 const LINES: [&[u8]; 3] = [b"GET /livez", b"GET /readyz", b"GET /metrics"];
+
+/// Request line of the console, whose files are below its path.
+const CONSOLE: &[u8] = b"GET /ui";
+
+/// Reason of a refusal while a member is known to lead.
+const NO_ANSWER: &str =
+    "the member that leads does not answer; wait a moment and repeat the request";
 
 /// The pages of a member.
 #[derive(Clone)]
@@ -53,10 +60,11 @@ pub enum Served {
 impl MemberPages {
     /// Returns whether the pages serve a request that begins with these bytes.
     pub fn serves(line: &[u8]) -> Served {
-        for page in LINES {
+        for page in LINES.into_iter().chain([CONSOLE]) {
             match line.strip_prefix(page) {
                 Some([]) => return Served::Unknown,
                 Some([b' ' | b'?', ..]) => return Served::Yes,
+                Some([b'/', ..]) if page == CONSOLE => return Served::Yes,
                 Some(_) => {}
                 None if page.starts_with(line) => return Served::Unknown,
                 None => {}
@@ -71,6 +79,7 @@ impl MemberPages {
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(readyz))
             .route("/metrics", get(metrics))
+            .merge(http_ui::routes())
             .fallback(refuse)
             .with_state(self.clone());
         let serving = hyper::server::conn::http1::Builder::new()
@@ -106,7 +115,7 @@ async fn metrics(
 
 async fn refuse(State(pages): State<MemberPages>) -> Problem {
     let reason = (pages.unready)();
-    let reason = reason.unwrap_or_else(|| "another member leads".to_owned());
+    let reason = reason.unwrap_or_else(|| NO_ANSWER.to_owned());
     Problem::of(ErrorCode::Unavailable, reason)
 }
 
@@ -123,6 +132,12 @@ mod tests {
             (b"GET /livez", Served::Unknown),
             (b"GET /", Served::Unknown),
             (b"", Served::Unknown),
+            (b"GET /ui HTTP/1.1", Served::Yes),
+            (b"GET /ui/", Served::Yes),
+            (b"GET /ui/app-1.js HTTP/1.1", Served::Yes),
+            (b"GET /ui", Served::Unknown),
+            (b"GET /uix", Served::No),
+            (b"GET /livez/", Served::No),
             (b"GET /livezz", Served::No),
             (b"GET /v1/agents", Served::No),
             (b"POST /metrics ", Served::No),

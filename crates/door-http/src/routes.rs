@@ -7,7 +7,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use door::Gate;
-use http_api::{Connections, Problem, Routes, Shared};
+use http_api::{Connections, Operations, Problem, Routes, Shared};
 use model::ErrorCode;
 use node::Node;
 use utoipa_axum::router::OpenApiRouter;
@@ -17,16 +17,18 @@ use crate::authentication::{
 };
 use crate::fast_path::TakePath;
 use crate::metrics::{self, EncodeMetrics, Latencies, MetricsPage};
+use crate::operations::{self, OperationsState};
 use crate::tickets::{self, Tickets};
 use crate::{about, history, openapi};
 
 /// Returns the routes of the HTTP API of `node`. The page of metrics contains those of the other
-/// listeners, which `metrics` encodes.
+/// listeners, which `metrics` encodes. `operations` are those of the process around the node.
 pub fn routes(
     node: Node,
     gate: Arc<dyn Gate>,
     connections: Arc<Connections>,
     metrics: &'static [EncodeMetrics],
+    operations: Option<Arc<dyn Operations>>,
 ) -> Routes {
     let shared = Shared {
         node: node.clone(),
@@ -57,6 +59,10 @@ pub fn routes(
     let guarded = about::guarded(page)
         .merge(data)
         .merge(history::routes())
+        .merge(operations::routes(OperationsState {
+            node: node.clone(),
+            operations,
+        }))
         .merge(http_agents::routes())
         .merge(http_quotas::routes().layer(quotas))
         .merge(http_topics::user_routes())

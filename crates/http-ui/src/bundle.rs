@@ -6,19 +6,19 @@ pub(crate) const FILES: [File; 3] = [
     File {
         name: "",
         content_type: "text/html; charset=utf-8",
-        hash: "c351d65eff2d6db3",
+        hash: "58b9c9502835a986",
         gzip: include_bytes!("../dist/index.html.gz"),
     },
     File {
-        name: "app-171592ff13cf7005.js",
+        name: "app-a1a56ad943b8ff33.js",
         content_type: "text/javascript; charset=utf-8",
-        hash: "171592ff13cf7005",
-        gzip: include_bytes!("../dist/app-171592ff13cf7005.js.gz"),
+        hash: "a1a56ad943b8ff33",
+        gzip: include_bytes!("../dist/app-a1a56ad943b8ff33.js.gz"),
     },
     File {
-        name: "app-e1da05b30486a41d.css",
+        name: "app-8ba1622c75413764.css",
         content_type: "text/css; charset=utf-8",
-        hash: "e1da05b30486a41d",
-        gzip: include_bytes!("../dist/app-e1da05b30486a41d.css.gz"),
+        hash: "8ba1622c75413764",
+        gzip: include_bytes!("../dist/app-8ba1622c75413764.css.gz"),
     },
 ];

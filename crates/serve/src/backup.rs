@@ -11,17 +11,20 @@ use access::Principal;
 use access::tokens::FILE_NAME;
 use client::{Fault, Request, Server};
 use door::{Gate, Refused};
+use http_api::time::push_rfc3339;
 use journal::Journal;
 use journal::backup::{self, CopyStats};
 use journal::disk::{Disk as _, RealDisk};
 use model::ErrorCode;
 use node::Node;
+use parking_lot::Mutex;
 use platform::Disk as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::journal::{DIRECTORY, wait_until_filed};
 use super::mailboxes;
+use crate::doctor::Finding;
 
 /// The request of a backup.
 #[derive(Debug, Deserialize, Serialize)]
@@ -41,17 +44,62 @@ pub(super) struct Source {
     pub(super) gate: Arc<dyn Gate>,
     /// The node is a member of a cluster.
     pub(super) is_member: bool,
+    /// The backups that were made.
+    pub(super) backups: Backups,
+}
+
+/// The backups of a node since its start.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Backups(Arc<Mutex<Option<LastBackup>>>);
+
+/// The last backup of a node since its start.
+#[derive(Clone, Debug)]
+pub(crate) struct LastBackup {
+    /// When it ended, in milliseconds since 1970-01-01 UTC.
+    unix_ms: u64,
+    path: PathBuf,
+    /// Its size in bytes, or why it failed.
+    outcome: Result<u64, String>,
+}
+
+impl Backups {
+    /// Returns the last one.
+    pub(super) fn last(&self) -> Option<LastBackup> {
+        self.0.lock().clone()
+    }
+}
+
+impl LastBackup {
+    /// Returns the finding about the last backup, if there is one.
+    pub(crate) fn finding(last: Option<&Self>) -> Finding {
+        const CHECK: &str = "backup";
+        let Some(last) = last else {
+            return Finding::ok(CHECK, "no backup was made since the start of the node");
+        };
+        let mut at = Vec::new();
+        push_rfc3339(&mut at, last.unix_ms);
+        let (at, path) = (String::from_utf8_lossy(&at), last.path.display());
+        match &last.outcome {
+            Ok(bytes) => Finding::ok(CHECK, format!("{path}, {bytes} bytes, made at {at}"))
+                .figures(json!({ "unix_ms": last.unix_ms, "bytes": bytes })),
+            Err(reason) => Finding::warn(
+                CHECK,
+                format!("the backup to {path} failed at {at}: {reason}"),
+                format!("repeat it: telpher backup {path}"),
+            ),
+        }
+    }
 }
 
 /// Adds the method to the agent.
 pub(super) fn method(server: Server, node: &Node, source: Source) -> Server {
     let node = node.clone();
     server.handle("backup", move |request: Request| {
-        let source = source.clone();
+        let (node, source) = (node.clone(), source.clone());
         let caller = mailboxes::principal(&node, &request);
         async move {
             let caller = caller?;
-            let made = move || answer(&source, &caller, &request.body);
+            let made = move || answer(&node, &source, &caller, &request.body);
             let made = tokio::task::spawn_blocking(made).await;
             match made {
                 Ok(answer) => answer.map(|value| value.to_string()),
@@ -62,7 +110,7 @@ pub(super) fn method(server: Server, node: &Node, source: Source) -> Server {
 }
 
 /// Makes a backup if the caller is an administrator or the request has an administrator's token.
-fn answer(source: &Source, caller: &Principal, body: &[u8]) -> Result<Value, Fault> {
+fn answer(node: &Node, source: &Source, caller: &Principal, body: &[u8]) -> Result<Value, Fault> {
     let invalid = |message: String| Fault::with_code(ErrorCode::InvalidArgument, message);
     let backup_request: Backup =
         serde_json::from_slice(body).map_err(|error| invalid(error.to_string()))?;
@@ -91,7 +139,14 @@ fn answer(source: &Source, caller: &Principal, body: &[u8]) -> Result<Value, Fau
             backup_request.path.display()
         )));
     }
-    let copied = make(source, &backup_request.path)?;
+    let made = make(source, &backup_request.path);
+    let outcome = made.as_ref().map(|copied| copied.bytes);
+    *source.backups.0.lock() = Some(LastBackup {
+        unix_ms: node.ports().clock.unix_ms(),
+        path: backup_request.path.clone(),
+        outcome: outcome.map_err(|fault| fault.message.clone()),
+    });
+    let copied = made?;
     Ok(json!({
         "path": backup_request.path.display().to_string(),
         "linked": copied.linked,

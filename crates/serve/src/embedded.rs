@@ -89,6 +89,7 @@ async fn start(
     sync_times: &Arc<SyncTimes>,
 ) -> Result<Running, Failure> {
     let dependencies = Dependencies {
+        loaded: None,
         gate: Arc::new(door::Open),
         ports: ports::real(),
         identity: None,

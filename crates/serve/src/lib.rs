@@ -12,6 +12,7 @@ mod clock;
 mod cluster;
 pub mod data_lock;
 mod descriptors;
+pub mod doctor;
 mod embedded;
 mod failures;
 mod gate;
@@ -26,6 +27,7 @@ mod mailboxes;
 mod memory;
 mod memory_limit;
 mod notify;
+mod operations;
 mod parts;
 mod ports;
 mod readers;
@@ -165,7 +167,9 @@ pub fn run(
         return Err(Failure::new(Exit::Failed, message)
             .hint(format!("complete it: telpher cluster init --data {dir}")));
     }
+    let origins = Arc::new(loaded.clone());
     let dependencies = |journal, member| Dependencies {
+        loaded: Some(origins.clone()),
         gate: gate.clone(),
         ports: ports.clone(),
         identity: identity.clone(),

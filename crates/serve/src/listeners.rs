@@ -159,6 +159,7 @@ pub(super) struct Protocols {
     /// The TLS configuration for SLIM clients.
     pub(super) slim_tls: Option<Arc<rustls::ServerConfig>>,
     pub(super) http: door_http::Options,
+    pub(super) operations: Option<Arc<dyn http_api::Operations>>,
 }
 
 impl BoundListeners {
@@ -266,8 +267,9 @@ impl BoundListeners {
             open.spawn(door_http::serve(listener, tls, budget, routes, options));
         }
         if let Some(listener) = self.http {
-            let routes =
-                door_http::routes(node, gate, protocols.http.connections.clone(), &METRICS);
+            let connections = protocols.http.connections.clone();
+            let operations = protocols.operations;
+            let routes = door_http::routes(node, gate, connections, &METRICS, operations);
             let (budget, options) = (budget.clone(), protocols.http);
             open.spawn(door_http::serve(listener, tls, budget, routes, options));
         }

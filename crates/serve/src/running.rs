@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::journal::{Journal, SyncTimes};
-use config::Config;
+use config::{Config, Loaded};
 use console::{Exit, Failure, Signals};
 use door::Gate;
 use messaging::Messaging;
@@ -16,14 +16,16 @@ use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::agents::Webhooks;
+use super::backup::Backups;
 use super::cluster::Cluster;
 use super::descriptors::Grant;
 use super::limiter::CompatLimiter;
 use super::listeners::{
     Addresses, BoundListeners, KafkaTaker, MemberSockets, OpenListeners, Protocols,
 };
+use super::operations::Operations;
 use super::readers::Readers;
-use super::system::SystemAgent;
+use super::system::{OwnAgents, SystemAgent};
 use super::telemetry::Telemetry;
 use super::workers::{Native, Slim, Workers};
 use super::{
@@ -49,6 +51,8 @@ pub(super) struct Running {
 
 /// The dependencies of a node in addition to its configuration.
 pub(super) struct Dependencies {
+    /// The configuration as it was loaded, if there is one.
+    pub(super) loaded: Option<Arc<Loaded>>,
     pub(super) gate: Arc<dyn Gate>,
     pub(super) ports: platform::Ports,
     /// The TLS certificate, if TLS is on.
@@ -84,6 +88,7 @@ impl Running {
         dependencies: Dependencies,
     ) -> Result<Self, Failure> {
         let Dependencies {
+            loaded,
             gate,
             ports,
             identity,
@@ -113,7 +118,16 @@ impl Running {
             data: config.data.dir.clone(),
             gate: gate.clone(),
             is_member: cluster.is_some(),
+            backups: Backups::default(),
         };
+        let operations = loaded.map(|loaded| -> Arc<dyn http_api::Operations> {
+            Arc::new(Operations {
+                loaded,
+                config: config.clone(),
+                sync_times: sync_times.clone(),
+                backups: source.backups.clone(),
+            })
+        });
         let archive = archive::create(config)?;
         let webhooks = Webhooks::new(config)?;
         let exchange = Arc::new(door_slim::Exchange::default());
@@ -155,9 +169,16 @@ impl Running {
             }),
             slim_tls: slim::tls(config, identity.as_ref())?,
             http: http_options(config, identity),
+            operations: operations.clone(),
         };
         let http = protocols.http.connections.clone();
-        let system = SystemAgent::start(&node, &door, source, http.clone(), cluster).await?;
+        let own = OwnAgents {
+            source,
+            connections: http.clone(),
+            cluster,
+            operations,
+        };
+        let system = SystemAgent::start(&node, &door, own).await?;
         let OpenListeners {
             mut tasks,
             kafka,

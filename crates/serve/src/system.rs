@@ -10,12 +10,11 @@ use client::{
     Attachment, Bytes, Client, Connecting, Fault, ItemSender, Request, Server, SubscribeOptions,
 };
 use console::{Exit, Failure};
-use door::Gate;
 use door_http::{
     Local, agents_json, backlog_json, connections_json, description_json, groups_json, topics_json,
 };
 use door_native::Door;
-use http_api::Connections;
+use http_api::{Connections, Operations};
 use model::{ErrorCode, Name};
 use node::Node;
 use serde_json::Value;
@@ -36,17 +35,32 @@ pub(super) struct SystemAgent {
     client: Client,
 }
 
+/// The services of the node's own agents.
+pub(super) struct OwnAgents {
+    pub(super) source: backup::Source,
+    pub(super) connections: Arc<Connections>,
+    pub(super) cluster: Option<Cluster>,
+    pub(super) operations: Option<Arc<dyn Operations>>,
+}
+
 impl SystemAgent {
     /// Connects and subscribes the agents.
-    pub(super) async fn start(
-        node: &Node,
-        door: &Door,
-        source: backup::Source,
-        connections: Arc<Connections>,
-        cluster: Option<Cluster>,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn start(node: &Node, door: &Door, own: OwnAgents) -> Result<Self, Failure> {
+        let OwnAgents {
+            source,
+            connections,
+            cluster,
+            operations,
+        } = own;
         let client = connect(door, node).await.map_err(failed)?;
-        let http = http_server(node, source.gate.clone(), connections);
+        let local = Local::new(
+            node.clone(),
+            source.gate.clone(),
+            connections,
+            &METRICS,
+            operations,
+        );
+        let http = http_server(local);
         let own = attach(server(node, source, cluster), &client, SYSTEM_AGENT).await?;
         let http = attach(http, &client, HTTP_AGENT).await?;
         Ok(Self {
@@ -146,8 +160,7 @@ async fn off_thread(list: impl FnOnce() -> String + Send + 'static) -> Result<St
 /// A server that passes requests to the HTTP routes. The head of the answer is the first item, the
 /// pieces of its body are the following ones. The method `upload` adds a piece to the body of a
 /// request that is being executed.
-fn http_server(node: &Node, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Server {
-    let local = Local::new(node.clone(), gate, connections, &METRICS);
+fn http_server(local: Local) -> Server {
     let uploads = local.clone();
     let server = Server::new().handle("upload", move |request: Request| {
         let local = uploads.clone();

@@ -46,7 +46,7 @@ impl Doors {
                 door_native::Options::default(),
             ),
             kafka,
-            routes: door_http::routes(node.clone(), gate, http.connections.clone(), &METRICS),
+            routes: door_http::routes(node.clone(), gate, http.connections.clone(), &METRICS, None),
             http,
         }
     }

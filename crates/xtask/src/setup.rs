@@ -18,7 +18,7 @@ struct RequiredProgram {
 
 /// Programs that building and testing use. The `x` script checks for `cc` too, before xtask is
 /// built.
-const NEEDS: [RequiredProgram; 10] = [
+const NEEDS: [RequiredProgram; 11] = [
     RequiredProgram {
         program: "cc",
         package: "build-essential",
@@ -43,6 +43,11 @@ const NEEDS: [RequiredProgram; 10] = [
         program: "npm",
         package: "npm",
         reason: "the console is built and conversations are tested with packages from npm",
+    },
+    RequiredProgram {
+        program: "openssl",
+        package: "openssl",
+        reason: "the test of the console over TLS makes a certificate",
     },
     RequiredProgram {
         program: "pg_lsclusters",

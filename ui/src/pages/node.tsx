@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { callNode, getJson, getText } from "../api";
 import { bytes, count, duration, visible } from "../format";
 import { useRead, useTitle } from "../hooks";
-import { Badge, Command, Empty, Input, Page, Section, Shown, Stat, Stats, Table, Tabs, Time } from "../parts";
+import { Badge, Command, Empty, ForAdministrators, Input, Page, Section, Select, Shown, Stat, Stats, Table, Tabs, Time, isDenied } from "../parts";
 import { href, partsOf, route, setQuery } from "../route";
 import { useStore } from "../store";
 
@@ -41,9 +41,11 @@ interface Series {
   value: number;
 }
 
-const TABS = ["storage", "connections", "errors", "metrics", "cluster"] as const;
+const TABS = ["storage", "config", "doctor", "connections", "errors", "metrics", "cluster"] as const;
 const TITLES: Record<(typeof TABS)[number], string> = {
   storage: "Storage",
+  config: "Configuration",
+  doctor: "Doctor",
   connections: "Connections",
   errors: "Error codes",
   metrics: "Metrics",
@@ -58,9 +60,11 @@ export function NodePage() {
   const isClustered = metrics.value?.some((one) => one.name === "telpher_members") ?? false;
   const tabs = TABS.filter((one) => one !== "cluster" || isClustered);
   return (
-    <Page title="Node" lead="What the node stores, who is connected, and what its errors mean.">
+    <Page title="Node" lead="What the node stores, how it is configured, who is connected, and what its errors mean.">
       <Tabs label="Node" current={tab} tabs={tabs.map((one) => [one, TITLES[one], href(["node", one])])} />
       {tab === "storage" && <Shown read={metrics}>{(value) => <Storage metrics={value} />}</Shown>}
+      {tab === "config" && <Configuration />}
+      {tab === "doctor" && <Doctor />}
       {tab === "connections" && <Connections />}
       {tab === "errors" && <Errors />}
       {tab === "metrics" && <Shown read={metrics}>{(value) => <Metrics metrics={value} />}</Shown>}
@@ -139,11 +143,9 @@ function Storage({ metrics }: { metrics: readonly Series[] }) {
           ]}
         />
       </Section>
-      <Section title="Back up and check">
-        <p class="note">These work on this machine, or over the network with <code>--url</code>.</p>
+      <Section title="Back up">
+        <p class="note">It works on this machine, or over the network with <code>--url</code>. <a href={href(["node", "doctor"])}>Doctor</a> shows the last one.</p>
         <p><Command text="telpher backup ./backup" /></p>
-        <p><Command text="telpher doctor" /></p>
-        <p><Command text="telpher config show --origin" /></p>
       </Section>
     </>
   );
@@ -153,6 +155,124 @@ function meanSync(metrics: readonly Series[]): number | null {
   const sum = metrics.find((one) => one.name === "telpher_journal_sync_seconds_sum")?.value;
   const many = metrics.find((one) => one.name === "telpher_journal_sync_seconds_count")?.value;
   return sum === undefined || !many ? null : (sum / many) * 1_000;
+}
+
+interface Option {
+  key: string;
+  value: string;
+  default: string;
+  layer: string;
+  origin: string;
+  variable: string;
+  flag: string;
+  description: string;
+}
+
+const LAYERS = [
+  ["", "All"],
+  ["changed", "Not the default"],
+  ["file", "File"],
+  ["environment", "Environment"],
+  ["option", "Option"],
+  ["node", "Adjusted by the node"],
+] as const;
+
+function Configuration() {
+  const { query } = useStore(route);
+  const filter = query["filter"] ?? "";
+  const layer = query["layer"] ?? "";
+  const read = useRead("config", (signal) => getJson<{ options: Option[] }>("/v1/config", { signal }));
+  if (isDenied(read.error)) return <ForAdministrators title="The configuration is for administrators" />;
+  const matches = (row: Option): boolean => {
+    const isLayer = layer === "" || row.layer === layer || (layer === "changed" && row.layer !== "default");
+    return isLayer && `${row.key} ${row.value} ${row.description}`.toLowerCase().includes(filter.toLowerCase());
+  };
+  return (
+    <Section title="Configuration" note="of the running node; passwords are not shown" wide>
+      <div class="bar-of-fields">
+        <Input label="Contains" type="search" value={filter} placeholder="journal" onChange={(value) => setQuery({ filter: value })} />
+        <Select label="Origin" value={layer} options={LAYERS} onChange={(value) => setQuery({ layer: value })} />
+        <Command text="telpher config show --origin" />
+      </div>
+      <Shown read={read}>
+        {({ options }) => (
+          <Table
+            label="Configuration"
+            rows={options.filter(matches)}
+            rowKey={(row) => row.key}
+            empty={<Empty title="No option matches" />}
+            columns={[
+              {
+                title: "Option",
+                text: (row) => row.key,
+                class: "grow wrap",
+                cell: (row) => (
+                  <details>
+                    <summary><span class="name">{row.key}</span></summary>
+                    <p class="note">{row.description}</p>
+                    <p class="note"><code>{row.flag}</code> <code>{row.variable}</code></p>
+                  </details>
+                ),
+              },
+              { title: "Value", text: (row) => row.value, class: "wrap", cell: (row) => <span class="name">{visible(row.value)}</span> },
+              { title: "Default", text: (row) => row.default, class: "wrap", cell: (row) => (row.default === row.value ? <span class="note">the same</span> : <span class="name">{visible(row.default)}</span>) },
+              {
+                title: "Origin",
+                text: (row) => row.layer,
+                class: "wrap",
+                cell: (row) => (row.layer === "default" ? <span class="note">default</span> : <><Badge tone="info">{row.layer}</Badge> <span class="note">{visible(row.origin)}</span></>),
+              },
+            ]}
+          />
+        )}
+      </Shown>
+    </Section>
+  );
+}
+
+interface Finding {
+  check: string;
+  verdict: string;
+  detail: string;
+  hints: string[];
+}
+
+function Doctor() {
+  const read = useRead("doctor", (signal) => getJson<{ ok: boolean; checks: Finding[] }>("/v1/doctor", { signal }));
+  if (isDenied(read.error)) return <ForAdministrators title="The checks are for administrators" />;
+  const tone = (verdict: string): "good" | "warn" | "bad" => (verdict === "ok" ? "good" : verdict === "warn" ? "warn" : "bad");
+  return (
+    <Section title="Doctor" note="checks that the running node makes of its environment" wide>
+      <div class="bar-of-fields">
+        <button type="button" class="small" onClick={read.reload}>Check again</button>
+        <Command text="telpher doctor" />
+      </div>
+      <Shown read={read}>
+        {({ checks }) => (
+          <Table
+            label="Checks"
+            rows={checks}
+            rowKey={(row) => row.check}
+            empty={null}
+            columns={[
+              { title: "Result", text: (row) => row.verdict, cell: (row) => <Badge tone={tone(row.verdict)}>{row.verdict}</Badge> },
+              { title: "Check", text: (row) => row.check, class: "nowrap", cell: (row) => row.check },
+              {
+                title: "Finding",
+                class: "grow wrap",
+                cell: (row) => (
+                  <>
+                    {visible(row.detail)}
+                    {row.hints.map((hint) => <p key={hint} class="note">{visible(hint)}</p>)}
+                  </>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Shown>
+    </Section>
+  );
 }
 
 function Connections() {
@@ -206,7 +326,7 @@ function Errors() {
             rowKey={(row) => row.code}
             empty={<Empty title="There is no such code" />}
             columns={[
-              { title: "Code", text: (row) => row.code, cell: (row) => <code>{row.code}</code> },
+              { title: "Code", text: (row) => row.code, cell: (row) => <a class="code" href={href(["node", "errors"], { code: row.code })}>{row.code}</a> },
               { title: "Cause", class: "grow wrap", cell: (row) => row.cause },
               { title: "Executed", text: (row) => row.executed, cell: (row) => row.executed },
               { title: "Retry", text: (row) => row.retry, cell: (row) => row.retry },

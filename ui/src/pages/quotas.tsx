@@ -1,10 +1,10 @@
 // Quotas: limits, what is left for a subject, who is denied most, halts, overrides and the audit.
 
 import { useState } from "preact/hooks";
-import { Problem, getJson } from "../api";
+import { getJson } from "../api";
 import { bytes, count, duration, quoted, visible } from "../format";
 import { useRead, useTitle } from "../hooks";
-import { Action, Badge, Bar, Command, Empty, Field, Input, Page, Section, Select, Shown, Table, Tabs, Time } from "../parts";
+import { Action, Badge, Bar, Command, Empty, Field, ForAdministrators, Input, Page, Section, Select, Shown, Table, Tabs, Time, isDenied } from "../parts";
 import { href, partsOf, route, setQuery } from "../route";
 import { useStore } from "../store";
 
@@ -334,15 +334,7 @@ function Audit() {
       from = page.next;
     }
   });
-  if (audit.error instanceof Problem && audit.error.status === 403) {
-    return (
-      <div class="panel">
-        <Empty title="The audit is for administrators">
-          <p>Use a token with the role <code>admin</code>.</p>
-        </Empty>
-      </div>
-    );
-  }
+  if (isDenied(audit.error)) return <ForAdministrators title="The audit is for administrators" />;
   return (
     <Section title="Audit" note={`the newest ${AUDIT_PAGE} changes`}>
       <Shown read={audit}>

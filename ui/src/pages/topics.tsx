@@ -1,4 +1,4 @@
-// Topics: partitions, records with their decoded content, consumer groups and their lag.
+// Topics: partitions, records with their decoded content, lists of consumer groups and their lag.
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import { getJson } from "../api";
@@ -7,6 +7,7 @@ import { useEvents, useRead, useTitle } from "../hooks";
 import { Badge, Body, Check, Command, Crumbs, Empty, Failure, Input, Page, Section, Select, Shown, Stat, Stats, Table, Tabs, Time } from "../parts";
 import { href, route, setQuery } from "../route";
 import { useStore } from "../store";
+import { OneGroup } from "./group";
 
 interface Topic {
   name: string;
@@ -36,15 +37,6 @@ interface Group {
   members: number;
   lag: number;
   topics: Record<string, number>;
-}
-
-interface GroupDetail {
-  group: string;
-  state: string;
-  protocol_type: string;
-  protocol: string;
-  members: { member: string; instance?: string | null; client_id: string; client_host: string }[];
-  partitions: { topic: string; partition: number; committed: number; end: number; lag: number }[];
 }
 
 interface Record_ {
@@ -159,59 +151,6 @@ function Groups({ rows }: { rows: readonly Group[] }) {
         { title: "Lag", number: (row) => row.lag, cell: (row) => (row.lag > 0 ? <span class="warn-text">{count(row.lag)}</span> : "0") },
       ]}
     />
-  );
-}
-
-function OneGroup({ group }: { group: string }) {
-  useTitle(`Group ${group}`);
-  const detail = useRead(`group ${group}`, (signal) => getJson<GroupDetail>(`/v1/groups/${encodeURIComponent(group)}`, { signal }), 3_000);
-  return (
-    <Page title={visible(group)} lead="Consumer group">
-      <Crumbs items={[["Topics", ["topics"]], ["Consumer groups", ["topics", "groups"]], [group, null]]} />
-      <Shown read={detail}>
-        {(value) => (
-          <>
-            <Stats>
-              <Stat label="State" value={value.state} tone={value.state === "Stable" ? "good" : "warn"} />
-              <Stat label="Members" value={count(value.members.length)} />
-              <Stat label="Lag" value={count(value.partitions.reduce((sum, one) => sum + one.lag, 0))} hint="records" />
-              <Stat label="Protocol" value={visible(value.protocol || value.protocol_type || "–")} />
-            </Stats>
-            <Section title="Partitions" wide>
-              <Table
-                label="Partitions"
-                rows={value.partitions}
-                rowKey={(row) => `${row.topic} ${row.partition}`}
-                sort={4}
-                descending
-                empty={<Empty title="The group has committed no offset" />}
-                columns={[
-                  { title: "Topic", text: (row) => row.topic, class: "grow", cell: (row) => <a class="name" href={href(["topics", "topic", row.topic])}>{visible(row.topic)}</a> },
-                  { title: "Partition", number: (row) => row.partition, cell: (row) => row.partition },
-                  { title: "Committed", number: (row) => row.committed, cell: (row) => <a href={href(["topics", "topic", row.topic], { partition: row.partition, from: row.committed })}>{count(row.committed)}</a> },
-                  { title: "End", number: (row) => row.end, cell: (row) => count(row.end) },
-                  { title: "Lag", number: (row) => row.lag, cell: (row) => (row.lag > 0 ? <span class="warn-text">{count(row.lag)}</span> : "0") },
-                ]}
-              />
-            </Section>
-            <Section title="Members" wide>
-              <Table
-                label="Members"
-                rows={value.members}
-                rowKey={(row) => row.member}
-                empty={<Empty title="The group has no members" />}
-                columns={[
-                  { title: "Member", text: (row) => row.member, class: "grow", cell: (row) => <span class="name">{visible(row.member)}</span> },
-                  { title: "Instance", cell: (row) => visible(row.instance ?? "–") },
-                  { title: "Client", text: (row) => row.client_id, cell: (row) => visible(row.client_id) },
-                  { title: "Address", text: (row) => row.client_host, cell: (row) => <span class="name">{visible(row.client_host)}</span> },
-                ]}
-              />
-            </Section>
-          </>
-        )}
-      </Shown>
-    </Page>
   );
 }
 

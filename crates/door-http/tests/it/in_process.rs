@@ -24,6 +24,7 @@ async fn in_process_requests_are_answered_like_requests_over_http() {
         std::sync::Arc::new(door::Open),
         Default::default(),
         &[],
+        None,
     );
     let path = "/v1/conversations/c-1/messages";
     let ask =
@@ -60,6 +61,7 @@ async fn invalid_in_process_requests_are_answered_400() {
         std::sync::Arc::new(door::Open),
         Default::default(),
         &[],
+        None,
     );
     for (asked, expected) in [
         ("x", "malformed JSON"),

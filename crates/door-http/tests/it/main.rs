@@ -235,6 +235,7 @@ async fn serve(node: &Node) -> SocketAddr {
         Arc::new(door::Open),
         Arc::default(),
         &[],
+        None,
     ))
     .await
 }

@@ -605,7 +605,7 @@ async fn other_subjects_are_counted_together_and_the_answer_says_so() {
 }
 
 /// Knows an agent and an administrator.
-struct TwoTokens;
+pub(crate) struct TwoTokens;
 
 impl Gate for TwoTokens {
     fn admit(&self, token: &str) -> Result<Pass, Refused> {
@@ -622,7 +622,13 @@ impl Gate for TwoTokens {
 #[tokio::test]
 async fn only_an_administrator_changes_quotas() {
     let door = open().await;
-    let routes = door_http::routes(door.node.clone(), Arc::new(TwoTokens), Arc::default(), &[]);
+    let routes = door_http::routes(
+        door.node.clone(),
+        Arc::new(TwoTokens),
+        Arc::default(),
+        &[],
+        None,
+    );
     let address = serve_routes(routes).await;
     let halt = json!({"prefix": "acme", "reason": "x"}).to_string();
     let take = json!({"subject": "a/b/c"}).to_string();
@@ -648,7 +654,13 @@ async fn only_an_administrator_changes_quotas() {
         assert_eq!(ask(path, "agent", &halt).await, 403, "{path}");
     }
     assert_eq!(ask("/v1/halt", "admin", &halt).await, 200);
-    let local = door_http::Local::new(door.node.clone(), Arc::new(TwoTokens), Arc::default(), &[]);
+    let local = door_http::Local::new(
+        door.node.clone(),
+        Arc::new(TwoTokens),
+        Arc::default(),
+        &[],
+        None,
+    );
     for (headers, status) in [
         (json!({}), 401),
         (json!({"authorization": "Bearer agent"}), 403),

@@ -146,7 +146,13 @@ async fn streams_are_listed_trimmed_and_deleted() {
 #[tokio::test]
 async fn only_a_token_for_the_name_deletes_records_of_a_stream() {
     let door = Door::open().await;
-    let routes = door_http::routes(door.node.clone(), Arc::new(NameTokens), Arc::default(), &[]);
+    let routes = door_http::routes(
+        door.node.clone(),
+        Arc::new(NameTokens),
+        Arc::default(),
+        &[],
+        None,
+    );
     let address = serve_routes(routes).await;
     let ask = async |method: &str, path: &str, name: &str| {
         let bearer = format!("Bearer {name}");

@@ -3,20 +3,14 @@
 //! Every check is a line: ok, warn or fail, with the finding and a hint. Nothing is repaired, and
 //! no files are left behind.
 
-mod directory;
-mod finding;
-mod listeners;
-mod mounts;
 mod settings;
-mod sync;
-mod tokens;
 
 use console::output::{self, Format, Style};
 use console::{Environment, Exit, Failure};
 use serde_json::{Value, json};
+use serve::doctor::{self, Finding, Verdict};
 
 use crate::settings::DataArgs;
-use finding::{Finding, Verdict};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,18 +52,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
 
 fn examine(data: &DataArgs, environment: &Environment) -> Vec<Finding> {
     let (mut findings, loaded) = settings::check(data, environment);
-    let Some(loaded) = loaded else {
-        return findings;
-    };
-    let config = &loaded.config;
-    let dir = &config.data.dir;
-    let (used, in_use) = directory::check_use(dir);
-    findings.push(used);
-    findings.extend(directory::check(dir));
-    findings.extend(tokens::check(dir));
-    findings.push(sync::check(&directory::nearest(dir)));
-    findings.extend(listeners::check(config, in_use));
-    findings.push(listeners::check_descriptors(&loaded));
+    findings.extend(loaded.iter().flat_map(doctor::check));
     findings
 }
 

@@ -1,6 +1,7 @@
 //! Bad input to members of a cluster, and faults of them: every refusal says what to do, the cluster
 //! goes on, and what it has acknowledged is there.
 
+mod console;
 mod damage;
 mod followers;
 mod input;

@@ -144,3 +144,57 @@ fn a_node_with_another_directory_is_recognized_by_its_ports() {
     }
     node.stop().expect(0);
 }
+
+#[test]
+fn a_running_node_tells_administrators_its_configuration_and_checks() {
+    let place = Place::new().with_variable("TELPHER_HTTP_STREAMS_MAX", "77");
+    place.write(
+        "telpher.toml",
+        "[telemetry]\notlp_endpoint = 'http://ann:s3cret@127.0.0.1:9'\n",
+    );
+    let node = place.serve("--config telpher.toml --mailbox-deliveries-max 9");
+    let (status, config) = node.get("/v1/config", None);
+    assert_eq!(status, 200, "{config}");
+    assert!(!config.contains("s3cret"), "{config}");
+    let config: Value = serde_json::from_str(&config).unwrap();
+    let options = config["options"].as_array().unwrap();
+    let of = |key: &str| {
+        let found = options.iter().find(|it| it["key"] == key).unwrap();
+        let text = |field: &str| found[field].as_str().unwrap().to_owned();
+        [text("value"), text("layer"), text("origin")]
+    };
+    assert_eq!(
+        of("http.streams_max"),
+        ["77", "environment", "TELPHER_HTTP_STREAMS_MAX"]
+    );
+    assert_eq!(
+        of("telemetry.otlp_endpoint"),
+        ["http://ann:***@127.0.0.1:9", "file", "telpher.toml:2:1"]
+    );
+    assert_eq!(
+        of("mailbox.deliveries_max"),
+        ["9", "option", "--mailbox-deliveries-max"]
+    );
+    assert_eq!(of("telemetry.service_name")[1], "default");
+
+    let doctor = |node: &crate::support::Node| {
+        let (status, report) = node.get("/v1/doctor", None);
+        assert_eq!(status, 200, "{report}");
+        serde_json::from_str::<Value>(&report).unwrap()
+    };
+    let report = doctor(&node);
+    for name in ["node", "directory", "sync", "http port", "socket", "backup"] {
+        assert_eq!(check(&report, name)["verdict"], "ok", "{name}: {report:#}");
+    }
+    let backup = place.path("backup");
+    let url = node.url("native");
+    let made = format!("backup {} --url {url}", backup.display());
+    place.run(&made).expect(0);
+    let report = doctor(&node);
+    let made = check(&report, "backup");
+    assert!(made["figures"]["bytes"].as_u64().unwrap() > 0, "{made}");
+    let left = place.path("").read_dir().unwrap();
+    let left = left.map(|it| it.unwrap().file_name().into_string().unwrap());
+    assert!(left.into_iter().all(|it| !it.contains("doctor")));
+    node.stop().expect(0);
+}

@@ -11,7 +11,13 @@ use crate::{Answer, Door, client, serve_routes};
 #[tokio::test]
 async fn a_client_speaks_and_takes_only_under_its_own_name() {
     let door = Door::open().await;
-    let routes = door_http::routes(door.node.clone(), Arc::new(NameTokens), Arc::default(), &[]);
+    let routes = door_http::routes(
+        door.node.clone(),
+        Arc::new(NameTokens),
+        Arc::default(),
+        &[],
+        None,
+    );
     let address = serve_routes(routes).await;
     let ask = async |path: &str, headers: &[(&str, &str)]| -> Answer {
         let path = format!("/v1/acme/demo/agents/{path}");

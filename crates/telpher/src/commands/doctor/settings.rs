@@ -6,9 +6,9 @@ use access::tokens::TokenStore;
 use config::{Config, Loaded};
 use console::{Environment, Failure};
 use platform::RealDisk;
+use serve::doctor::{Finding, Verdict};
 use serve::store_failure;
 
-use super::finding::{Finding, Verdict};
 use crate::commands::config::check_files;
 use crate::settings::DataArgs;
 

@@ -12,10 +12,10 @@ use config::{Config, HostPort, Loaded};
 use serde_json::json;
 
 use neighbour::Neighbour;
-use serve::{are_connections_asked_for, descriptors_granted};
 
 use super::directory::InUse;
 use super::finding::Finding;
+use crate::{are_connections_asked_for, descriptors_granted};
 
 /// Maximum bytes of a Unix socket's path (unix(7)).
 const SOCKET_PATH_MAX: usize = 107;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
 use serde_json::json;
-use serve::data_lock::{self, DirectoryUse};
 
 use super::finding::{Finding, bytes};
 use super::mounts;
+use crate::data_lock::{self, DirectoryUse};
 
 /// Free bytes below which a node cannot allocate its first segments.
 const FREE_FAIL: u64 = 512 << 20;

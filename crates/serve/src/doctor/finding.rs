@@ -1,4 +1,4 @@
-//! `Finding`: the result of a check.
+//! The findings of checks.
 
 use serde_json::{Value, json};
 
@@ -6,26 +6,33 @@ use console::Failure;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// Nothing is wrong.
     Ok,
+    /// A node runs, but not as well as it could.
     Warn,
+    /// A node does not run, or loses data.
     Fail,
 }
 
 /// The finding of a check.
 #[derive(Debug)]
-pub(super) struct Finding {
-    pub(super) check: &'static str,
-    pub(super) verdict: Verdict,
+pub struct Finding {
+    /// The name of the check.
+    pub check: &'static str,
+    /// The result.
+    pub verdict: Verdict,
     /// The finding in a few words.
-    pub(super) detail: String,
-    pub(super) hints: Vec<String>,
+    pub detail: String,
+    /// How to mend it.
+    pub hints: Vec<String>,
     /// The figures of the finding for JSON, or null.
-    pub(super) figures: Value,
+    pub figures: Value,
 }
 
 impl Finding {
-    pub(super) fn new(check: &'static str, verdict: Verdict, detail: impl Into<String>) -> Self {
+    /// Returns a finding without hints.
+    pub fn new(check: &'static str, verdict: Verdict, detail: impl Into<String>) -> Self {
         Self {
             check,
             verdict,
@@ -35,37 +42,34 @@ impl Finding {
         }
     }
 
-    pub(super) fn ok(check: &'static str, detail: impl Into<String>) -> Self {
+    /// Returns a finding of a check that passes.
+    pub fn ok(check: &'static str, detail: impl Into<String>) -> Self {
         Self::new(check, Verdict::Ok, detail)
     }
 
-    pub(super) fn warn(
-        check: &'static str,
-        detail: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
+    /// Returns a finding of a warning, with a hint.
+    pub fn warn(check: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(check, Verdict::Warn, detail).hint(hint)
     }
 
-    pub(super) fn fail(
-        check: &'static str,
-        detail: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
+    /// Returns a finding of a check that fails, with a hint.
+    pub fn fail(check: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(check, Verdict::Fail, detail).hint(hint)
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// Adds a hint.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    pub(super) fn figures(self, figures: Value) -> Self {
+    /// Sets the figures.
+    pub fn figures(self, figures: Value) -> Self {
         Self { figures, ..self }
     }
 
     /// Returns a finding for each error of a failure.
-    pub(super) fn of_failure(check: &'static str, failure: Failure) -> Vec<Self> {
+    pub fn of_failure(check: &'static str, failure: Failure) -> Vec<Self> {
         let reports = failure.errors.into_iter();
         reports
             .map(|report| Self {
@@ -75,7 +79,8 @@ impl Finding {
             .collect()
     }
 
-    pub(super) fn json(&self) -> Value {
+    /// Returns the finding as JSON.
+    pub fn json(&self) -> Value {
         let mut value = json!({
             "check": self.check,
             "verdict": self.verdict.name(),
@@ -90,7 +95,8 @@ impl Finding {
 }
 
 impl Verdict {
-    pub(super) fn name(self) -> &'static str {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warn => "warn",
@@ -98,7 +104,8 @@ impl Verdict {
         }
     }
 
-    pub(super) fn colour(self) -> &'static str {
+    /// Returns its colour on a terminal, as an SGR sequence.
+    pub fn colour(self) -> &'static str {
         match self {
             Self::Ok => "1;32",
             Self::Warn => "1;33",

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use journal::{SyncCounts, SyncTimes};
 use meter::clock::now_ns;
 use meter::histogram::Histogram;
 use serde_json::json;
@@ -47,7 +48,6 @@ pub(super) fn check(place: &Path) -> Finding {
 
 fn judge(syncs: &Histogram) -> Finding {
     let (p50, p99, count) = (syncs.quantile(0.5), syncs.quantile(0.99), syncs.count());
-    let millis = |ns: u64| ns as f64 / 1e6;
     let detail = format!(
         "fdatasync p50 {:.3} ms, p99 {:.3} ms ({count} of {WRITE_SIZE} bytes on a zeroed file)",
         millis(p50),
@@ -65,19 +65,57 @@ fn judge(syncs: &Histogram) -> Finding {
             detail,
             "too fast for a disk: memory, or a write cache that loses data without power",
         ),
-        INCREDIBLE_NS..SLOW_NS => Finding::ok(CHECK, detail),
-        SLOW_NS..VERY_SLOW_NS => Finding::warn(
-            CHECK,
-            detail,
-            "slower than 0.5 ms: concurrent writes share a sync, but a single write waits this long",
-        ),
-        _ => Finding::warn(
-            CHECK,
-            detail,
-            "very slow: use an SSD, or a disk that is not shared with other programs",
-        ),
+        p50 => rate(p50, detail),
     };
     finding.figures(figures)
+}
+
+/// Judges the syncs of the write-ahead log of a running node by their histogram, whose quantiles are
+/// upper bounds.
+pub(super) fn check_running(syncs: &SyncCounts) -> Finding {
+    let count: u64 = syncs.counts.iter().sum();
+    if count == 0 {
+        return Finding::ok(CHECK, "the write-ahead log has not been synced yet");
+    }
+    let (p50, p99) = (bound(syncs, count, 50), bound(syncs, count, 99));
+    let shown = |bound: Option<u64>| match (bound, SyncTimes::BOUNDS_NS.last()) {
+        (Some(ns), _) => format!("up to {} ms", millis(ns)),
+        (None, last) => format!("over {} ms", millis(last.copied().unwrap_or_default())),
+    };
+    let detail = format!(
+        "p50 {}, p99 {} ({count} syncs of the write-ahead log since the start)",
+        shown(p50),
+        shown(p99),
+    );
+    let figures = json!({ "count": count, "p50_max_ns": p50, "p99_max_ns": p99 });
+    rate(p50.unwrap_or(u64::MAX), detail).figures(figures)
+}
+
+/// Returns the bound of the range that has a percentile; `None` for the last one.
+fn bound(syncs: &SyncCounts, count: u64, percentile: u64) -> Option<u64> {
+    let rank = (count * percentile).div_ceil(100);
+    let mut seen = 0;
+    let range = syncs.counts.iter().position(|in_range| {
+        seen += in_range;
+        seen >= rank
+    });
+    SyncTimes::BOUNDS_NS.get(range?).copied()
+}
+
+/// Returns the finding for a median duration.
+fn rate(p50_ns: u64, detail: String) -> Finding {
+    let hint = match p50_ns {
+        _ if p50_ns <= SLOW_NS => return Finding::ok(CHECK, detail),
+        ..VERY_SLOW_NS => {
+            "slower than 0.5 ms: concurrent writes share a sync, but a single write waits this long"
+        }
+        _ => "very slow: use an SSD, or a disk that is not shared with other programs",
+    };
+    Finding::warn(CHECK, detail, hint)
+}
+
+fn millis(ns: u64) -> f64 {
+    ns as f64 / 1e6
 }
 
 /// Measures the duration of syncs, in nanoseconds.
@@ -155,6 +193,32 @@ mod tests {
             very.detail.starts_with("fdatasync p50 50.0"),
             "{}",
             very.detail
+        );
+    }
+
+    #[test]
+    fn syncs_of_a_running_node_are_judged_by_the_range_of_their_median() {
+        let of = |ranges: &[(usize, u64)]| {
+            let mut counts = vec![0; SyncTimes::BOUNDS_NS.len() + 1];
+            ranges
+                .iter()
+                .for_each(|(range, count)| counts[*range] = *count);
+            check_running(&SyncCounts { counts, sum_ns: 0 })
+        };
+        assert_eq!(of(&[]).verdict, Verdict::Ok);
+        let fast = of(&[(0, 60), (5, 38), (6, 2)]);
+        assert_eq!(fast.verdict, Verdict::Ok);
+        assert_eq!(
+            fast.detail,
+            "p50 up to 0.05 ms, p99 up to 1 ms (100 syncs of the write-ahead log since the start)"
+        );
+        assert_eq!(of(&[(0, 49), (7, 51)]).verdict, Verdict::Warn);
+        let hung = of(&[(15, 1)]);
+        assert!(hung.hints[0].starts_with("very slow"), "{:?}", hung.hints);
+        assert!(
+            hung.detail.starts_with("p50 over 2000 ms"),
+            "{}",
+            hung.detail
         );
     }
 

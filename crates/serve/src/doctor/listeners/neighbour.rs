@@ -9,8 +9,6 @@ use client::{Client, ConnectError};
 use config::{Config, HostPort};
 use serde_json::Value;
 
-use crate::commands::target::block_on;
-
 /// Time limit of each request to a port.
 const LIMIT: Duration = Duration::from_millis(500);
 
@@ -66,11 +64,11 @@ fn ask_http(listen: &HostPort) -> Option<Neighbour> {
 /// Connects with the native protocol. A node that requires a token is recognized too.
 fn ask_native(listen: &HostPort) -> Option<Neighbour> {
     let address = format!("tcp://{}", resolve(listen)?);
-    let connecting = async {
-        let connected = tokio::time::timeout(LIMIT, Client::builder().connect(&address)).await;
-        Ok(connected)
-    };
-    match block_on(connecting).ok()?.ok()? {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().ok()?;
+    let connecting =
+        async { tokio::time::timeout(LIMIT, Client::builder().connect(&address)).await };
+    match runtime.block_on(connecting).ok()? {
         Ok(_) | Err(ConnectError::Refused { .. }) => Some(Neighbour {
             address,
             version: None,
