@@ -1,20 +1,21 @@
 //! Information about the node: health, versions, metrics, agents and connections.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Json, Response};
 use http_api::Problem;
 use http_api::ProblemDocument;
-use http_api::{Client, Shared, listed, off_thread};
+use http_api::{Client, Shared, listed, off_thread, query};
+use messaging::AgentsWanted;
 use model::{ErrorCode, Executed, Retry};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::metrics::{Format, MetricsPage};
-use crate::view::{agents_json, connections_json};
+use crate::view::{agents_page_json, connections_page_json};
 
 /// Returns the routes that need no token.
 pub(super) fn open() -> OpenApiRouter<Shared> {
@@ -28,6 +29,7 @@ pub(super) fn open() -> OpenApiRouter<Shared> {
 pub(super) fn guarded(page: MetricsPage) -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics))
+        .routes(routes!(leader_metrics))
         .with_state(page)
         .routes(routes!(agents))
         .routes(routes!(connections))
@@ -76,18 +78,94 @@ async fn metrics(State(page): State<MetricsPage>, headers: HeaderMap) -> Result<
     Ok(([(header::CONTENT_TYPE, format.content_type())], page).into_response())
 }
 
-/// List the subscribers of each name.
-#[utoipa::path(get, path = "/v1/agents", tag = "node",
-    responses((status = 200, description = "Agents in the order of their names", body = Object)))]
-async fn agents(State(shared): State<Shared>) -> Result<Response, Problem> {
-    listed(move || Ok(agents_json(&shared.node))).await
+/// Get the metrics, like `/metrics`. A member of a cluster that does not lead answers `/metrics` with
+/// its own, and passes this request to the leader.
+#[utoipa::path(get, path = "/v1/metrics", tag = "node", operation_id = "leader_metrics",
+    responses((status = 200, description = "The metrics", body = String, content(
+        (String = "text/plain"), (String = "application/openmetrics-text")))))]
+async fn leader_metrics(page: State<MetricsPage>, headers: HeaderMap) -> Result<Response, Problem> {
+    metrics(page, headers).await
 }
 
-/// List the open connections.
-#[utoipa::path(get, path = "/v1/connections", tag = "node",
-    responses((status = 200, description = "Connections, oldest first", body = Object)))]
-async fn connections(State(shared): State<Shared>) -> Result<Response, Problem> {
-    listed(move || Ok(connections_json(&shared.node))).await
+/// Most entries of a page.
+const LIMIT_MAX: usize = 10_000;
+
+/// Default number of entries of a page.
+const LIMIT: usize = 1_000;
+
+/// Query parameters of a list of names.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AgentsQuery {
+    /// Only names that begin with this.
+    #[serde(default)]
+    prefix: String,
+    /// Only names after this one.
+    after: Option<String>,
+    /// Most names; default 1000, at most 10000.
+    limit: Option<usize>,
+    /// Numbers of instances and methods instead of lists.
+    #[serde(default)]
+    #[param(value_type = Option<bool>)]
+    summary: bool,
+}
+
+/// List the subscribers of each name: at most 1000 of each. `connected` and `connected_instances`
+/// count all names with the prefix, without those of the node itself.
+#[utoipa::path(get, path = "/v1/agents", tag = "node", params(AgentsQuery), responses(
+    (status = 200, description = "Agents in the order of their names; `next` is the value of `after` for the next page", body = Object),
+    (status = 400, description = "`limit` is not 1 to 10000", body = ProblemDocument)))]
+async fn agents(State(shared): State<Shared>, uri: Uri) -> Result<Response, Problem> {
+    let AgentsQuery {
+        prefix,
+        after,
+        limit,
+        summary,
+    } = query(&uri)?;
+    let limit = page_limit(limit)?;
+    listed(move || {
+        let wanted = AgentsWanted {
+            prefix: &prefix,
+            after: after.as_deref(),
+            limit,
+        };
+        Ok(agents_page_json(&shared.node, &wanted, summary))
+    })
+    .await
+}
+
+/// Query parameters of a list of connections.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ConnectionsQuery {
+    /// Only connections with a higher number.
+    #[serde(default)]
+    #[param(value_type = Option<u64>)]
+    after: u64,
+    /// Most connections; default 1000, at most 10000.
+    limit: Option<usize>,
+}
+
+/// List the open connections. `total` counts all of them.
+#[utoipa::path(get, path = "/v1/connections", tag = "node", params(ConnectionsQuery), responses(
+    (status = 200, description = "Connections, oldest first; `next` is the value of `after` for the next page", body = Object),
+    (status = 400, description = "`limit` is not 1 to 10000", body = ProblemDocument)))]
+async fn connections(State(shared): State<Shared>, uri: Uri) -> Result<Response, Problem> {
+    let ConnectionsQuery { after, limit } = query(&uri)?;
+    let limit = page_limit(limit)?;
+    listed(move || Ok(connections_page_json(&shared.node, after, limit))).await
+}
+
+fn page_limit(limit: Option<usize>) -> Result<usize, Problem> {
+    let limit = limit.unwrap_or(LIMIT);
+    match (1..=LIMIT_MAX).contains(&limit) {
+        true => Ok(limit),
+        false => Err(Problem::invalid(format!(
+            "`limit` must be from 1 to {LIMIT_MAX}, not {limit}"
+        ))),
+    }
 }
 
 /// The client of a request.

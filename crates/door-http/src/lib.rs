@@ -41,6 +41,7 @@ mod member_pages;
 mod metrics;
 mod openapi;
 mod operations;
+mod recent;
 mod revocable;
 mod routes;
 mod tickets;

@@ -18,8 +18,9 @@ use crate::authentication::{
 use crate::fast_path::TakePath;
 use crate::metrics::{self, EncodeMetrics, Latencies, MetricsPage};
 use crate::operations::{self, OperationsState};
+use crate::recent::RecentAnswers;
 use crate::tickets::{self, Tickets};
-use crate::{about, history, openapi};
+use crate::{about, history, openapi, recent};
 
 /// Returns the routes of the HTTP API of `node`. The page of metrics contains those of the other
 /// listeners, which `metrics` encodes. `operations` are those of the process around the node.
@@ -51,6 +52,8 @@ pub fn routes(
     let halted = middleware::from_fn_with_state(shared.clone(), refuse_halted);
     let conversations = middleware::from_fn_with_state(shared.clone(), refuse_conversations);
     let quotas = middleware::from_fn_with_state(shared.clone(), refuse_quotas);
+    let recent = RecentAnswers::new(node.clone());
+    let shared_answers = middleware::from_fn_with_state(recent, recent::share);
     let data = http_conversations::routes()
         .layer(conversations)
         .merge(http_topics::routes())
@@ -67,6 +70,7 @@ pub fn routes(
         .merge(http_quotas::routes().layer(quotas))
         .merge(http_topics::user_routes())
         .merge(tickets::routes(tickets))
+        .layer(shared_answers)
         .layer(token);
     let (routes, document) = OpenApiRouter::with_openapi(openapi::head())
         .merge(about::open())

@@ -1,6 +1,6 @@
 //! Agents and connections of the node as JSON, for HTTP and for the node's own agent.
 
-use messaging::{AgentView, ConnectionView, Description, SubscriberView};
+use messaging::{AgentView, AgentsPage, AgentsWanted, ConnectionView, Description, SubscriberView};
 use node::Node;
 use serde_json::{Value, json};
 
@@ -19,6 +19,78 @@ pub fn connections_json(node: &Node) -> Value {
         .map(connection)
         .collect();
     json!({ "connections": connections })
+}
+
+/// Most instances of a name in a page.
+const INSTANCES_MAX: usize = 1_000;
+
+/// Longest description in a summary, in characters.
+const SUMMARY_MAX: usize = 200;
+
+/// Returns a page of names: in full with their first instances, or in short.
+pub(crate) fn agents_page_json(node: &Node, wanted: &AgentsWanted<'_>, is_short: bool) -> Value {
+    let AgentsPage {
+        agents,
+        has_more,
+        connected,
+        instances,
+    } = node.messaging().agents_page(wanted);
+    let next = agents.last().filter(|_| has_more);
+    let next = next.map(|agent| agent.name.clone());
+    let show = if is_short { summary } else { page_agent };
+    let agents: Vec<_> = agents.into_iter().map(show).collect();
+    let mut page = json!({
+        "agents": agents,
+        "connected": connected,
+        "connected_instances": instances,
+    });
+    if let Some(next) = next {
+        page["next"] = json!(next);
+    }
+    page
+}
+
+/// Returns a page of connections.
+pub(crate) fn connections_page_json(node: &Node, after: u64, limit: usize) -> Value {
+    let (connections, has_more) = node.messaging().connections_page(after, limit);
+    let next = connections.last().filter(|_| has_more).map(|it| it.id);
+    let connections: Vec<_> = connections.into_iter().map(connection).collect();
+    let mut page = json!({
+        "connections": connections,
+        "total": node.messaging().connection_count(),
+    });
+    if let Some(next) = next {
+        page["next"] = json!(next);
+    }
+    page
+}
+
+fn page_agent(mut view: AgentView) -> Value {
+    let count = view.subscribers.len();
+    view.subscribers.truncate(INSTANCES_MAX);
+    let mut agent = agent(view);
+    agent["instance_count"] = json!(count);
+    agent
+}
+
+/// Returns a name without its instances and methods: their numbers instead.
+fn summary(view: AgentView) -> Value {
+    let sum = |of: fn(&SubscriberView) -> u64| view.subscribers.iter().map(of).sum::<u64>();
+    let mut agent = json!({
+        "name": view.name,
+        "protocol": view.protocol,
+        "undeliverable": view.undeliverable,
+        "instance_count": view.subscribers.len(),
+        "delivered": sum(|it| it.delivered),
+        "dropped": sum(|it| it.dropped),
+    });
+    if let Some(description) = &view.description {
+        agent["version"] = json!(description.version);
+        let text: String = description.text.chars().take(SUMMARY_MAX).collect();
+        agent["description"] = json!(text);
+        agent["method_count"] = json!(description.methods.len());
+    }
+    agent
 }
 
 fn agent(view: AgentView) -> Value {

@@ -36,6 +36,9 @@ pub(crate) struct Which {
     last: Option<usize>,
     /// Most messages of the page; default 100, at most 1000.
     limit: Option<usize>,
+    /// Most bytes of the page; default and maximum 4194304. A single larger message is returned
+    /// nevertheless.
+    max_bytes: Option<usize>,
 }
 
 impl Which {
@@ -65,7 +68,7 @@ impl Which {
         Ok(Page {
             side,
             limit,
-            bytes: BYTES_MAX,
+            bytes: self.max_bytes.unwrap_or(BYTES_MAX).clamp(1, BYTES_MAX),
         })
     }
 }
@@ -113,8 +116,9 @@ pub(super) async fn read(
 ) -> Result<Response, Problem> {
     let which: Which = query(&uri)?;
     if wants_events(&headers) {
-        if which.before.is_some() || which.last.is_some() || which.limit.is_some() {
-            let detail = "an event stream accepts `after` only, not `before`, `last` or `limit`";
+        let is_page = which.before.is_some() || which.last.is_some() || which.limit.is_some();
+        if is_page || which.max_bytes.is_some() {
+            let detail = "an event stream accepts `after` only, not `before`, `last`, `limit` or `max_bytes`";
             return Err(Problem::invalid(detail));
         }
         return tail::follow(&shared, &name, which.after.unwrap_or(0), &headers);

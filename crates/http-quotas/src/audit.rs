@@ -13,16 +13,23 @@ use utoipa::IntoParams;
 
 use super::admin::moment;
 
+/// Default number of changes.
+const COUNT: usize = 100;
+
+/// Most changes.
+const COUNT_MAX: usize = 1_000;
+
 /// Query parameters of the audit log.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
     /// Number of the first change.
-    #[serde(default)]
-    from: u64,
+    from: Option<u64>,
     /// Most changes; default 100, at most 1000.
     count: Option<usize>,
+    /// This number of newest changes, at most 1000, instead of `from` and `count`.
+    last: Option<usize>,
 }
 
 /// List the stored changes of limits, oldest first.
@@ -31,6 +38,7 @@ pub(crate) struct AuditQuery {
     params(AuditQuery),
     responses(
         (status = 200, description = "Changes, and `next`, the number from which to continue", body = Object),
+        (status = 400, description = "`last` is combined with `from` or `count`", body = ProblemDocument),
         (status = 403, description = "An administrator's token is required", body = ProblemDocument),
     )
 )]
@@ -39,10 +47,18 @@ pub(super) async fn audit(
     _: Admin,
     Query(query): Query<AuditQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let count = query.count.unwrap_or(100);
+    let AuditQuery { from, count, last } = query;
+    if last.is_some() && (from.is_some() || count.is_some()) {
+        let detail = "`last` cannot be combined with `from` or `count`";
+        return Err(Problem::invalid(detail));
+    }
     // The audit log may have to be read from disk.
     let read = http_api::off_thread(move || {
-        let read = shared.node.quotas().audit(query.from, count);
+        let quotas = shared.node.quotas();
+        let read = match last {
+            Some(last) => quotas.newest_audit(last.clamp(1, COUNT_MAX)),
+            None => quotas.audit(from.unwrap_or(0), count.unwrap_or(COUNT)),
+        };
         read.map_err(|error| Problem::of(ErrorCode::Internal, error.to_string()))
     });
     let (first, audits) = read.await?;

@@ -1,6 +1,7 @@
 //! Topic administration: list, create, show, change and delete.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -83,7 +84,11 @@ pub(crate) struct TopicDetail {
     topic: TopicDocument,
     /// All settings, including defaults.
     effective: BTreeMap<&'static str, String>,
-    /// State of each partition.
+    /// Number of offsets between start and end, over all partitions.
+    records: u64,
+    /// Size of the stored batches in bytes, over all partitions.
+    size: u64,
+    /// State of each partition, or of those that were asked for.
     state: Vec<PartitionDocument>,
 }
 
@@ -198,19 +203,36 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(detail(&topics, &about)?)).into_response())
 }
 
+/// Query parameters of a topic.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PartitionsQuery {
+    /// First partition of `state`; default 0.
+    #[serde(default)]
+    #[param(value_type = Option<u32>)]
+    from: u32,
+    /// Most partitions of `state`; all without it.
+    limit: Option<u32>,
+}
+
 /// Get a topic with its settings and the state of its partitions.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
-    params(("topic" = String, Path, description = "Name of the topic")),
+    params(("topic" = String, Path, description = "Name of the topic"), PartitionsQuery),
     responses(
         (status = 200, description = "The topic", body = TopicDetail),
+        (status = 400, description = "The query is invalid", body = ProblemDocument),
         (status = 404, description = "There is no such topic", body = ProblemDocument),
     )
 )]
 pub(super) async fn get(
     ExistingTopic { topics, topic }: ExistingTopic,
+    uri: Uri,
 ) -> Result<Json<TopicDetail>, Problem> {
-    shown(&topics, &topic).map(Json)
+    let PartitionsQuery { from, limit } = query(&uri)?;
+    let end = limit.map_or(u32::MAX, |limit| from.saturating_add(limit));
+    shown(&topics, &topic, from..end).map(Json)
 }
 
 /// Add partitions to a topic, or change its settings. The answer is sent when the change is on
@@ -316,14 +338,14 @@ async fn answered(pending: Pending<About, AdminError>) -> Result<About, Problem>
 
 fn detail(topics: &Topics, about: &About) -> Result<TopicDetail, Problem> {
     match topics.find(TopicRef::Id(about.id)) {
-        Some(topic) => shown(topics, &topic),
+        Some(topic) => shown(topics, &topic, 0..u32::MAX),
         None => Err(Refused::unknown(topics, &about.name).into()),
     }
 }
 
-fn shown(topics: &Topics, topic: &Topic) -> Result<TopicDetail, Problem> {
+fn shown(topics: &Topics, topic: &Topic, wanted: Range<u32>) -> Result<TopicDetail, Problem> {
     let about = topic.about();
-    let state = (0..about.partitions).map(|partition| {
+    let partitions = (0..about.partitions).map(|partition| {
         let view = topics.view(topic, partition).ok()?;
         Some(PartitionDocument {
             partition,
@@ -333,7 +355,13 @@ fn shown(topics: &Topics, topic: &Topic) -> Result<TopicDetail, Problem> {
             size: view.size,
         })
     });
-    let state = state.collect::<Option<_>>();
+    // `None` if the topic was deleted in the meantime.
+    let partitions = partitions.collect::<Option<Vec<_>>>();
+    let partitions = partitions.ok_or_else(|| Refused::unknown(topics, &about.name))?;
+    let records = partitions.iter().map(|it| it.end - it.start).sum();
+    let size = partitions.iter().map(|it| it.size).sum();
+    let state = partitions.into_iter();
+    let state = state.filter(|it| wanted.contains(&it.partition)).collect();
     let defaults = &topics.options().defaults;
     let value = |key| about.config.saying(key, defaults).value(key).to_owned();
     let shown = |key: &&Key| key.is_current() || about.config.is_set(**key);
@@ -342,8 +370,9 @@ fn shown(topics: &Topics, topic: &Topic) -> Result<TopicDetail, Problem> {
     Ok(TopicDetail {
         topic: TopicDocument::of(about),
         effective: effective.collect(),
-        // `None` if the topic was deleted in the meantime.
-        state: state.ok_or_else(|| Refused::unknown(topics, &about.name))?,
+        records,
+        size,
+        state,
     })
 }
 

@@ -19,6 +19,9 @@ use super::place::of;
 /// Most groups of a list.
 const LIST_MAX: usize = 1_000;
 
+/// Most topics of a group in a list.
+const TOPICS_MAX: usize = 50;
+
 /// A consumer group.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConsumerGroup)]
@@ -34,7 +37,9 @@ pub(crate) struct GroupDocument {
     members: usize,
     /// Records that the group has not consumed, over all partitions with a committed offset.
     lag: u64,
-    /// Lag by topic.
+    /// Number of topics with a committed offset.
+    topic_count: usize,
+    /// Lag by topic: of the topic that was asked for, or of the 50 with the largest lag.
     topics: BTreeMap<String, u64>,
 }
 
@@ -63,7 +68,11 @@ pub(crate) struct GroupDetail {
     /// The chosen assignor, such as `range`; empty unless the group is stable.
     protocol: String,
     members: Vec<MemberDocument>,
-    /// Partitions with a committed offset.
+    /// Records that the group has not consumed, over all partitions with a committed offset.
+    lag: u64,
+    /// Number of partitions with a committed offset.
+    partition_count: usize,
+    /// Partitions with a committed offset, or those with the largest lag.
     partitions: Vec<PositionDocument>,
 }
 
@@ -106,6 +115,17 @@ pub(crate) struct ListQuery {
     after: Option<String>,
     /// Most groups; default and maximum 1000.
     limit: Option<usize>,
+    /// Only groups with a committed offset in this topic.
+    topic: Option<String>,
+}
+
+/// Query parameters of a group.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct GroupQuery {
+    /// Most partitions, those with the largest lag; all without it.
+    limit: Option<usize>,
 }
 
 /// List consumer groups with their lag.
@@ -122,6 +142,7 @@ pub(super) async fn list(State(shared): State<Shared>, uri: Uri) -> Result<Respo
         prefix,
         after,
         limit,
+        topic,
     } = query(&uri)?;
     let limit = limit.unwrap_or(LIST_MAX);
     if !(1..=LIST_MAX).contains(&limit) {
@@ -130,49 +151,73 @@ pub(super) async fn list(State(shared): State<Shared>, uri: Uri) -> Result<Respo
     }
     let topics = of(&shared)?;
     let known = answered(topics.groups()).await?;
+    let lags = lags(topics.clone()).await?;
+    let by_group = by_group(&lags, topic.as_deref());
     let mut wanted = known.into_iter().filter(|view| {
         let is_behind = after.as_deref().is_none_or(|after| &*view.group > after);
-        is_behind && view.group.starts_with(&prefix)
+        let has_topic = topic.is_none() || by_group.contains_key(&*view.group);
+        is_behind && has_topic && view.group.starts_with(&prefix)
     });
     let mut groups = Vec::new();
     for view in wanted.by_ref().take(limit) {
         // A group that was deleted in the meantime has no members.
         let described = answered(topics.describe_group(&view.group)).await?;
+        let topics = by_group.get(&*view.group);
         groups.push(GroupDocument {
-            group: view.group.into(),
             state: view.state.name(),
             protocol_type: view.protocol_type.into(),
             members: described.map_or(0, |it| it.members.len()),
-            lag: 0,
-            topics: BTreeMap::new(),
+            lag: topics.map_or(0, |it| it.values().sum()),
+            topic_count: topics.map_or(0, BTreeMap::len),
+            topics: topics.map(largest).unwrap_or_default(),
+            group: view.group.into(),
         });
     }
     let last = groups.last().map(|group| group.group.clone());
     let next = last.filter(|_| wanted.next().is_some());
-    for lag in lags(topics).await? {
-        let found = groups.binary_search_by(|group| group.group.as_str().cmp(&lag.group));
-        if let Ok(index) = found {
-            let group = &mut groups[index];
-            group.lag += lag.lag;
-            *group.topics.entry(lag.topic.into()).or_default() += lag.lag;
+    Ok(Json(GroupsDocument { groups, next }).into_response())
+}
+
+/// Returns the lag of each group by topic: of one topic, or of all.
+fn by_group<'a>(
+    lags: &'a [GroupLag],
+    topic: Option<&str>,
+) -> BTreeMap<&'a str, BTreeMap<&'a str, u64>> {
+    let mut groups: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+    for lag in lags {
+        if topic.is_none_or(|topic| topic == &*lag.topic) {
+            let topics = groups.entry(&lag.group).or_default();
+            *topics.entry(&lag.topic).or_default() += lag.lag;
         }
     }
-    Ok(Json(GroupsDocument { groups, next }).into_response())
+    groups
+}
+
+/// Returns the topics with the largest lag.
+fn largest(topics: &BTreeMap<&str, u64>) -> BTreeMap<String, u64> {
+    let mut topics: Vec<_> = topics.iter().map(|(topic, lag)| (*topic, *lag)).collect();
+    topics.sort_by_key(|(_, lag)| std::cmp::Reverse(*lag));
+    topics.truncate(TOPICS_MAX);
+    let topics = topics.into_iter();
+    topics.map(|(topic, lag)| (topic.to_owned(), lag)).collect()
 }
 
 /// Get a consumer group with its members and its lag in each partition.
 #[utoipa::path(
     get, path = "/v1/groups/{group}", tag = "topics", operation_id = "get_group",
-    params(("group" = String, Path, description = "Name of the group")),
+    params(("group" = String, Path, description = "Name of the group"), GroupQuery),
     responses(
         (status = 200, description = "The group", body = GroupDetail),
+        (status = 400, description = "The query is invalid", body = ProblemDocument),
         (status = 404, description = "There is no such group", body = ProblemDocument),
     )
 )]
 pub(super) async fn get(
     State(shared): State<Shared>,
     Path(group): Path<String>,
+    uri: Uri,
 ) -> Result<Json<GroupDetail>, Problem> {
+    let GroupQuery { limit } = query(&uri)?;
     let topics = of(&shared)?;
     let described = answered(topics.describe_group(&group)).await?;
     let Some(described) = described else {
@@ -180,13 +225,24 @@ pub(super) async fn get(
         return Err(Problem::of(ErrorCode::NotFound, detail));
     };
     let name = group.clone();
-    let lags = off_thread(move || Ok(topics.lags_of_group(&name))).await?;
+    let mut lags = off_thread(move || Ok(topics.lags_of_group(&name))).await?;
+    let (lag, partition_count) = (lags.iter().map(|it| it.lag).sum(), lags.len());
+    if let Some(limit) = limit {
+        lags.sort_unstable_by(GroupLag::largest_first);
+        lags.truncate(limit);
+    }
+    lags.sort_unstable_by(|one, other| {
+        let by_partition = || one.partition.cmp(&other.partition);
+        one.topic.cmp(&other.topic).then_with(by_partition)
+    });
     Ok(Json(GroupDetail {
         group,
         state: described.state.name(),
         protocol_type: described.protocol_type.into(),
         protocol: described.protocol.into(),
         members: described.members.into_iter().map(member).collect(),
+        lag,
+        partition_count,
         partitions: lags.into_iter().map(position).collect(),
     }))
 }

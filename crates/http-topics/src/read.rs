@@ -26,6 +26,9 @@ const LIMIT_MAX: usize = 10_000;
 /// Most bytes of a page. A single larger record is returned nevertheless.
 const BYTES_MAX: usize = 4 << 20;
 
+/// Smallest value of `max_bytes`.
+const BYTES_MIN: usize = 1 << 10;
+
 /// Longest time that a request may wait for its first record.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -44,6 +47,10 @@ pub(crate) struct Which {
     #[serde(default)]
     #[param(value_type = Option<u64>)]
     max_wait_ms: u64,
+    /// Most bytes of the page, from 1,024; default and maximum 4,194,304. With it, a single larger
+    /// record has its size as `omitted_bytes` instead of key, value and headers; without it, it is
+    /// returned nevertheless.
+    max_bytes: Option<usize>,
 }
 
 /// The start position of a read.
@@ -100,11 +107,13 @@ pub(crate) struct RecordDocument {
     #[schema(value_type = Value, required = false)]
     key: Option<()>,
     /// Encoded like `key`; `null` if the record has no value.
-    #[schema(value_type = Value)]
+    #[schema(value_type = Value, required = false)]
     value: Option<()>,
     /// Pairs of a name and a value; absent if the record has no headers.
     #[schema(value_type = Option<Vec<Vec<Value>>>)]
     headers: Option<()>,
+    /// Size of key, value and headers, which are absent, in bytes. Only with `max_bytes`.
+    omitted_bytes: Option<u64>,
 }
 
 /// Read records; optionally wait for the first one.
@@ -133,7 +142,12 @@ pub(super) async fn read(place: Partition, uri: Uri) -> Result<Response, Problem
         from,
         limit,
         max_wait_ms,
+        max_bytes,
     } = query(&uri)?;
+    if let Some(bytes) = max_bytes.filter(|it| !(BYTES_MIN..=BYTES_MAX).contains(it)) {
+        let detail = format!("`max_bytes` must be from {BYTES_MIN} to {BYTES_MAX}, not {bytes}");
+        return Err(Problem::invalid(detail));
+    }
     let limit = limit.unwrap_or(LIMIT);
     if !(1..=LIMIT_MAX).contains(&limit) {
         let detail = format!("`limit` must be from 1 to {LIMIT_MAX}, not {limit}");
@@ -152,6 +166,7 @@ pub(super) async fn read(place: Partition, uri: Uri) -> Result<Response, Problem
         next: 0,
         count: 0,
         limit,
+        max_bytes,
     };
     page.next = page.reader.next();
     if let Ok(begun) = tokio::time::timeout(wait, page.begin()).await {
@@ -180,9 +195,14 @@ struct Page {
     next: u64,
     count: usize,
     limit: usize,
+    max_bytes: Option<usize>,
 }
 
 impl Page {
+    fn bytes(&self) -> usize {
+        self.max_bytes.unwrap_or(BYTES_MAX)
+    }
+
     /// Waits for the first records and adds them.
     async fn begin(&mut self) -> Result<(), Problem> {
         while self.count == 0 && self.more().await? {}
@@ -206,7 +226,7 @@ impl Page {
     }
 
     fn is_full(&self) -> bool {
-        self.count >= self.limit || self.rows.len() >= BYTES_MAX
+        self.count >= self.limit || self.rows.len() >= self.bytes()
     }
 
     /// Adds some records. Returns false if no more are available.
@@ -215,21 +235,27 @@ impl Page {
         if !ready.map_err(Refused::from)? {
             return Ok(false);
         }
+        let bytes = self.bytes();
         let Self {
             reader,
             rows,
             next,
             count,
             limit,
+            max_bytes,
         } = self;
         let walked = reader.each(|record| {
             if *count > 0 {
                 rows.push(b',');
             }
-            push_record(rows, record);
+            let size = size_of_record(record);
+            match max_bytes.is_some_and(|max| size > max as u64) {
+                true => push_size(rows, record, size),
+                false => push_record(rows, record),
+            }
             *count += 1;
             *next = record.offset.unsigned_abs() + 1;
-            match *count >= *limit || rows.len() >= BYTES_MAX {
+            match *count >= *limit || rows.len() >= bytes {
                 true => Wanted::Enough,
                 false => Wanted::More,
             }
@@ -258,6 +284,36 @@ struct Row<'a> {
     value: BytesAsJson<'a>,
     #[serde(skip_serializing_if = "Pairs::is_empty")]
     headers: Pairs<'a>,
+}
+
+/// A record without its content, as it is serialized.
+#[derive(Serialize)]
+struct SizeRow {
+    offset: u64,
+    timestamp_ms: i64,
+    omitted_bytes: u64,
+}
+
+/// Returns the size of key, value and headers in bytes.
+fn size_of_record(record: &Record<'_>) -> u64 {
+    let headers = record
+        .headers()
+        .map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len));
+    let content = [record.key, record.value].into_iter().flatten();
+    let size = content.map(<[u8]>::len).sum::<usize>() + headers.sum::<usize>();
+    size as u64
+}
+
+/// Appends a record with its size instead of its content.
+fn push_size(out: &mut Vec<u8>, record: &Record<'_>, omitted_bytes: u64) {
+    let row = SizeRow {
+        offset: record.offset.unsigned_abs(),
+        timestamp_ms: record.timestamp,
+        omitted_bytes,
+    };
+    if let Err(error) = serde_json::to_writer(out, &row) {
+        unreachable!("numbers can be written as JSON: {error}");
+    }
 }
 
 /// Record headers as an array of pairs, since names may repeat.

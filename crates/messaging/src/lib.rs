@@ -38,7 +38,7 @@ pub use connection::Connection;
 pub use description::{DescribedMethod, Description, DescriptionError};
 pub use held_call::HeldCall;
 pub use messaging::{Limits, Messaging, Refusal};
-pub use names::{AgentView, Names, SubscriberView};
+pub use names::{AgentView, AgentsPage, AgentsWanted, Names, SubscriberView};
 pub use one_way::{Copies, MemoryWriteError};
 pub use outlet::{Client, Delivery, Inbox, Message, Outgoing, Outlet, Pushed};
 pub use peer::Facts;

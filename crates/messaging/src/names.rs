@@ -39,6 +39,52 @@ pub struct SubscriberView {
     pub description: Option<Arc<Description>>,
 }
 
+/// A selection of names.
+#[derive(Clone, Debug)]
+pub struct AgentsWanted<'a> {
+    /// Only names that begin with this.
+    pub prefix: &'a str,
+    /// Only names after this one.
+    pub after: Option<&'a str>,
+    /// Most names.
+    pub limit: usize,
+}
+
+/// Names in order, and totals of all names with the same prefix.
+#[derive(Clone, Debug, Default)]
+pub struct AgentsPage {
+    /// The names of the page.
+    pub agents: Vec<AgentView>,
+    /// True if there are names after the last one.
+    pub has_more: bool,
+    /// Number of names with the prefix that have subscribers, without those of the node itself.
+    pub connected: usize,
+    /// Number of subscribers of these names.
+    pub instances: usize,
+}
+
+impl AgentsWanted<'_> {
+    pub(crate) fn has_prefix(&self, name: &str) -> bool {
+        name.starts_with(self.prefix)
+    }
+
+    pub(crate) fn is_behind(&self, name: &str) -> bool {
+        self.after.is_none_or(|after| name > after)
+    }
+}
+
+impl AgentsPage {
+    pub(crate) fn count(&mut self, name: &str, subscribers: usize) {
+        if subscribers > 0 && !name.starts_with(OWN_ORG) {
+            self.connected += 1;
+            self.instances += subscribers;
+        }
+    }
+}
+
+/// Prefix of the names of the node itself.
+const OWN_ORG: &str = "telpher/";
+
 /// The names of a listener with its own name table, for monitoring.
 pub trait Names: Send + Sync {
     /// Returns the names with their subscribers, and names that messages missed.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::Name;
-use routing::{NameView, Subscriber};
+use routing::{ConnectionId, NameView, Subscriber};
 
 use crate::description::compare_versions;
 use crate::messaging::Messaging;
-use crate::names::{AgentView, Names, SubscriberView};
+use crate::names::{AgentView, AgentsPage, AgentsWanted, Names, SubscriberView};
 use crate::peer::Peer;
 
 /// A connection.
@@ -48,6 +48,34 @@ impl Messaging {
         agents
     }
 
+    /// Returns a page of [`Messaging::agents`]: names with the prefix behind `after`, at most `limit`.
+    pub fn agents_page(&self, wanted: &AgentsWanted<'_>) -> AgentsPage {
+        let mut page = AgentsPage::default();
+        let others = self.names().map(|names| names.agents()).unwrap_or_default();
+        let others = others.into_iter().filter(|it| wanted.has_prefix(&it.name));
+        let others: Vec<_> = others.collect();
+        for other in &others {
+            page.count(&other.name, other.subscribers.len());
+        }
+        let table = self.router.table.read();
+        // One more than the page holds: whether there is another page.
+        let names = table.first_names(wanted.limit.saturating_add(1), |(base, _, subscribers)| {
+            if !wanted.has_prefix(base) {
+                return false;
+            }
+            page.count(base, subscribers.len());
+            wanted.is_behind(base)
+        });
+        let mut agents: Vec<_> = names.into_iter().map(agent_view).collect();
+        drop(table);
+        agents.extend(others.into_iter().filter(|it| wanted.is_behind(&it.name)));
+        agents.sort_by(|one, other| one.name.cmp(&other.name));
+        page.has_more = agents.len() > wanted.limit;
+        agents.truncate(wanted.limit);
+        page.agents = agents;
+        page
+    }
+
     /// Returns a name with its subscribers; `None` if it has none.
     pub fn agent(&self, name: &Name) -> Option<AgentView> {
         let table = self.router.table.read();
@@ -58,18 +86,23 @@ impl Messaging {
     /// Returns every open connection, oldest first.
     pub fn connections(&self) -> Vec<ConnectionView> {
         let peers: Vec<_> = self.router.peers.lock().values().cloned().collect();
-        let view = |peer: &Arc<Peer>| ConnectionView {
-            id: peer.id.0,
-            name: peer.facts.name.as_ref().map(|name| name.to_string()),
-            principal: peer.facts.principal.subject().to_owned(),
-            remote: peer.facts.remote.clone(),
-            door: peer.facts.door,
-            opened_unix_ms: peer.opened_unix_ms,
-            subscriptions: peer.subscriptions.lock().len(),
-            pending_calls: peer.lane.lock().calls.len(),
-            queued_bytes: peer.queued_size(),
-        };
-        peers.iter().map(view).collect()
+        peers.iter().map(connection_view).collect()
+    }
+
+    /// Returns the open connections with higher numbers than `after`, oldest first, at most `limit`,
+    /// and whether there are more.
+    pub fn connections_page(&self, after: u64, limit: usize) -> (Vec<ConnectionView>, bool) {
+        let peers = self.router.peers.lock();
+        let behind = (
+            std::ops::Bound::Excluded(ConnectionId(after)),
+            std::ops::Bound::Unbounded,
+        );
+        let mut newer = peers.range(behind).map(|(_, peer)| peer.clone());
+        let page: Vec<_> = newer.by_ref().take(limit).collect();
+        let has_more = newer.next().is_some();
+        drop(newer);
+        drop(peers);
+        (page.iter().map(connection_view).collect(), has_more)
     }
 
     /// Returns the number of open connections.
@@ -88,6 +121,20 @@ impl Messaging {
     pub fn subscription_count(&self) -> usize {
         let others = self.names().map_or(0, Names::subscription_count);
         self.router.table.read().subscription_count() + others
+    }
+}
+
+fn connection_view(peer: &Arc<Peer>) -> ConnectionView {
+    ConnectionView {
+        id: peer.id.0,
+        name: peer.facts.name.as_ref().map(|name| name.to_string()),
+        principal: peer.facts.principal.subject().to_owned(),
+        remote: peer.facts.remote.clone(),
+        door: peer.facts.door,
+        opened_unix_ms: peer.opened_unix_ms,
+        subscriptions: peer.subscriptions.lock().len(),
+        pending_calls: peer.lane.lock().calls.len(),
+        queued_bytes: peer.queued_size(),
     }
 }
 

@@ -215,13 +215,27 @@ impl<P> Table<P> {
     /// Returns all names with their undeliverable counts and subscribers, sorted by name: the names
     /// in use, and the newest unused ones that had undeliverable messages.
     pub fn names(&self) -> Vec<NameView<'_, P>> {
+        self.first_names(usize::MAX, |_| true)
+    }
+
+    /// Returns the first `limit` names of [`Table::names`] for which `is_wanted` is true, sorted by
+    /// name. The others are not sorted.
+    pub fn first_names(
+        &self,
+        limit: usize,
+        is_wanted: impl FnMut(&NameView<'_, P>) -> bool,
+    ) -> Vec<NameView<'_, P>> {
         let unused = self
             .unused
             .iter()
             .map(|(base, count)| (base, count, &[][..]));
         let used = self.entries.iter().flatten().map(Entry::view);
-        let mut names: Vec<_> = used.chain(unused).collect();
-        names.sort_by_key(|(base, ..)| *base);
+        let mut names: Vec<_> = used.chain(unused).filter(is_wanted).collect();
+        if limit < names.len() {
+            names.select_nth_unstable_by_key(limit, |(base, ..)| *base);
+            names.truncate(limit);
+        }
+        names.sort_unstable_by_key(|(base, ..)| *base);
         names
     }
 

@@ -18,6 +18,9 @@ use console::body;
 /// Maximum number of entries in an answer.
 const LIMIT_MAX: usize = 1_000;
 
+/// Most bytes of the bodies that an answer with cut bodies is made from.
+const BYTES_MAX: usize = 4 << 20;
+
 /// The request of a list of names.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct ListNames {
@@ -41,6 +44,10 @@ pub struct ListMessages {
     pub from: u64,
     /// Maximum number of messages.
     pub limit: usize,
+    /// Longer bodies are cut to this size, in bytes. With it, the answer ends early when the whole
+    /// bodies have 4 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_size_max: Option<usize>,
 }
 
 /// The request to acknowledge a message.
@@ -85,8 +92,14 @@ pub(super) fn methods(server: Server, node: &Node) -> Server {
         } else {
             Part::Live
         };
-        let views = mailboxes(node)?.messages(&messages.name, part, messages.from, limit)?;
-        Ok(json!({ "messages": views.iter().map(message).collect::<Vec<_>>() }))
+        let (from, size_max) = (messages.from, messages.body_size_max);
+        let bytes_max = size_max.map_or(usize::MAX, |_| BYTES_MAX);
+        let mailboxes = mailboxes(node)?;
+        let (views, next) =
+            mailboxes.messages_page(&messages.name, part, from, limit, bytes_max)?;
+        let size_max = size_max.unwrap_or(usize::MAX);
+        let views: Vec<_> = views.iter().map(|view| message(view, size_max)).collect();
+        Ok(json!({ "messages": views, "next": next }))
     });
     let server = managed(server, node, "acknowledge", |node, message: Acknowledge| {
         let was_there = mailboxes(node)?.acknowledge(&message.name, message.offset)?;
@@ -245,7 +258,18 @@ fn mailbox(view: &MailboxView) -> Value {
     })
 }
 
-fn message(view: &MessageView) -> Value {
+/// Returns the start of a body, which does not end within a character.
+fn cut(body: &[u8], size_max: usize) -> &[u8] {
+    let Some(start) = body.get(..size_max) else {
+        return body;
+    };
+    match std::str::from_utf8(body) {
+        Ok(text) => &body[..text.floor_char_boundary(size_max)],
+        Err(_) => start,
+    }
+}
+
+fn message(view: &MessageView, body_size_max: usize) -> Value {
     let mut value = serde_json::Map::new();
     let pause_ms = view.pause.map(|pause| pause.as_millis() as u64);
     for (key, field) in [
@@ -258,13 +282,32 @@ fn message(view: &MessageView) -> Value {
         ("state", json!(view.state)),
         ("pause_ms", json!(pause_ms)),
         ("cause", json!(view.cause)),
+        ("size", json!(view.body.len())),
     ] {
         value.insert(key.to_owned(), field);
     }
-    body::insert(&mut value, "body", &view.body);
+    body::insert(&mut value, "body", cut(&view.body, body_size_max));
     Value::Object(value)
 }
 
 fn stream(view: &StreamView) -> Value {
     json!({ "name": view.name, "start": view.start, "next": view.next })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_bodies_do_not_end_within_a_character() {
+        for (body, size_max, expected) in [
+            (&b"abc"[..], 3, &b"abc"[..]),
+            (b"abc", 2, b"ab"),
+            (b"abc", usize::MAX, b"abc"),
+            ("aé".as_bytes(), 2, b"a"),
+            (&[0xff, 0xfe, 0xfd], 2, &[0xff, 0xfe]),
+        ] {
+            assert_eq!(cut(body, size_max), expected, "{body:?} {size_max}");
+        }
+    }
 }

@@ -22,7 +22,8 @@ pub struct GroupLag {
 }
 
 impl GroupLag {
-    fn largest_first(&self, other: &Self) -> Ordering {
+    /// Orders lags, the largest first, then by group, topic and partition.
+    pub fn largest_first(&self, other: &Self) -> Ordering {
         let by_lag = other.lag.cmp(&self.lag);
         let by_group = || self.group.cmp(&other.group);
         let by_topic = || self.topic.cmp(&other.topic);

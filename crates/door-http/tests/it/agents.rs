@@ -4,6 +4,7 @@ mod calls;
 mod description;
 mod mailbox;
 mod names;
+mod pages;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

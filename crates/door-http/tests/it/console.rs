@@ -510,3 +510,166 @@ async fn errors_list_every_code() {
     assert_eq!(unconfirmed["executed"], "unknown");
     assert_eq!(unconfirmed["retry"], "may_duplicate");
 }
+
+#[tokio::test]
+async fn topic_shows_the_partitions_that_were_asked_for_and_totals_of_all() {
+    let door = Door::open().await;
+    let new = json!({"name": "wide", "partitions": 5});
+    assert_eq!(door.ask("POST", "/v1/topics", &new).await.status, 201);
+    let records = (0..5).map(|index| json!({"value": "x", "partition": index}));
+    let records = records.collect();
+    let appended = door.ask("POST", "/v1/topics/wide/records", &records).await;
+    assert_eq!(appended.status, 200, "{appended:?}");
+    let page = door.get("/v1/topics/wide?from=3&limit=1").await.json();
+    let state = page["state"].as_array().unwrap();
+    assert_eq!((state.len(), &state[0]["partition"]), (1, &json!(3)));
+    assert_eq!(
+        (&page["records"], &page["partitions"]),
+        (&json!(5), &json!(5))
+    );
+    let all = door.get("/v1/topics/wide").await.json();
+    assert_eq!(all["state"].as_array().unwrap().len(), 5);
+    assert_eq!(all["size"], page["size"]);
+}
+
+#[tokio::test]
+async fn group_shows_its_largest_lags_and_lists_can_be_of_one_topic() {
+    let door = Door::open().await;
+    let topics = door.node.topics().unwrap();
+    for name in ["one", "two"] {
+        let new = json!({"name": name, "partitions": 2});
+        assert_eq!(door.ask("POST", "/v1/topics", &new).await.status, 201);
+        let records = (0..4).map(|index| json!({"value": "x", "partition": index % 2}));
+        let records = records.collect();
+        let path = format!("/v1/topics/{name}/records");
+        assert_eq!(door.ask("POST", &path, &records).await.status, 200);
+    }
+    let commits = [
+        ("both", "one", 0, 1),
+        ("both", "two", 1, 0),
+        ("first", "one", 0, 2),
+    ];
+    for (group, topic, partition, offset) in commits {
+        let caller = Caller {
+            group,
+            member: "",
+            instance: None,
+            generation: -1,
+        };
+        let mark = Mark {
+            topic,
+            partition,
+            offset,
+            leader_epoch: -1,
+            metadata: "",
+        };
+        topics.commit(caller, &[mark], None).await.unwrap();
+    }
+    let detail = door.get("/v1/groups/both?limit=1").await.json();
+    assert_eq!(
+        (&detail["lag"], &detail["partition_count"]),
+        (&json!(3), &json!(2))
+    );
+    let partitions = detail["partitions"].as_array().unwrap();
+    assert_eq!(
+        (partitions.len(), &partitions[0]["topic"]),
+        (1, &json!("two"))
+    );
+    let list = door.get("/v1/groups?topic=two").await.json();
+    let groups = list["groups"].as_array().unwrap();
+    assert_eq!((groups.len(), &groups[0]["group"]), (1, &json!("both")));
+    assert_eq!(groups[0]["topics"], json!({"two": 2}));
+    let all = door.get("/v1/groups").await.json();
+    assert_eq!(all["groups"][0]["topic_count"], 2);
+    assert_eq!(all["groups"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn page_with_a_size_limit_has_sizes_of_larger_records() {
+    let door = Door::open().await;
+    let new = json!({"name": "large", "partitions": 1});
+    assert_eq!(door.ask("POST", "/v1/topics", &new).await.status, 201);
+    let large = "x".repeat(50_000);
+    let records = json!([{"value": large, "key": "k"}, {"value": "small"}]);
+    let appended = door.ask("POST", "/v1/topics/large/records", &records).await;
+    assert_eq!(appended.status, 200, "{appended:?}");
+    let path = "/v1/topics/large/partitions/0/records";
+    let page = door.get(&format!("{path}?max_bytes=4096")).await;
+    assert!(page.body.len() < 4_096, "{}", page.body.len());
+    let page = page.json();
+    assert_eq!(page["records"][0]["omitted_bytes"], 50_001);
+    assert_eq!(page["records"][0].get("value"), None);
+    assert_eq!(page["records"][1]["value"], "small");
+    let whole = door.get(&format!("{path}?limit=1")).await.json();
+    assert_eq!(whole["records"][0]["value"].as_str().unwrap().len(), 50_000);
+    for bytes in ["1023", "4194305"] {
+        let refused = door.get(&format!("{path}?max_bytes={bytes}")).await;
+        refused.problem(400, "invalid_argument");
+    }
+}
+
+#[tokio::test]
+async fn page_of_messages_ends_at_its_size_limit() {
+    let door = Door::open().await;
+    let text = "x".repeat(10_000);
+    for _ in 0..5 {
+        door.append_text("chat", &text).await;
+    }
+    let path = "/v1/conversations/chat/messages";
+    let page = door.get(&format!("{path}?last=50&max_bytes=25000")).await;
+    let messages = page.json()["messages"].as_array().unwrap().clone();
+    assert!((1..=2).contains(&messages.len()), "{}", messages.len());
+    assert_eq!(messages.last().unwrap()["seq"], 5);
+    let one = door
+        .get(&format!("{path}?last=50&max_bytes=1"))
+        .await
+        .json();
+    assert_eq!(one["messages"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn newest_changes_of_the_audit_are_read_at_once() {
+    let door = Door::open().await;
+    for index in 0..4 {
+        let halt = json!({"prefix": format!("a/b/c{index}"), "reason": "x"});
+        assert_eq!(door.ask("POST", "/v1/halt", &halt).await.status, 200);
+    }
+    let all = door.get("/v1/audit").await.json();
+    let newest = door.get("/v1/audit?last=2").await.json();
+    let count = all["changes"].as_array().unwrap().len();
+    assert_eq!(
+        newest["changes"].as_array().unwrap()[..],
+        all["changes"].as_array().unwrap()[count - 2..]
+    );
+    assert_eq!(newest["next"], all["next"]);
+    let refused = door.get("/v1/audit?last=2&from=1").await;
+    refused.problem(400, "invalid_argument");
+}
+
+#[tokio::test]
+async fn clients_that_accept_an_age_share_an_answer() {
+    let door = Door::open().await;
+    let create = async |name: &str| {
+        let new = json!({"name": name, "partitions": 1});
+        assert_eq!(door.ask("POST", "/v1/topics", &new).await.status, 201);
+    };
+    let shared = async |path: &str| door.file(path, &[("cache-control", "max-age=1")]).await;
+    let count = |answer: &Answer| answer.json()["topics"].as_array().unwrap().len();
+    create("one").await;
+    assert_eq!(count(&shared("/v1/topics").await), 1);
+    create("two").await;
+    let again = shared("/v1/topics").await;
+    assert_eq!((count(&again), again.header("age")), (1, Some("0")));
+    assert_eq!(again.header("content-type"), Some("application/json"));
+    // Other clients get an answer of their own, and so does another query.
+    assert_eq!(count(&door.get("/v1/topics").await), 2);
+    assert_eq!(count(&shared("/v1/topics?limit=9").await), 2);
+    door.pass_ms(1_000);
+    assert_eq!(count(&shared("/v1/topics").await), 2);
+    // An error is not shared, and neither are records.
+    shared("/v1/topics/three").await.problem(404, "not_found");
+    create("three").await;
+    assert_eq!(shared("/v1/topics/three").await.status, 200);
+    let records = "/v1/topics/three/partitions/0/records";
+    assert_eq!(shared(records).await.header("age"), None);
+}

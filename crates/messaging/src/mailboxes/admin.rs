@@ -106,12 +106,30 @@ impl Mailboxes {
         from: u64,
         limit: usize,
     ) -> Result<Vec<MessageView>, MailboxError> {
+        let page = self.messages_page(name, part, from, limit, usize::MAX)?;
+        Ok(page.0)
+    }
+
+    /// Like [`Mailboxes::messages`], without further messages once the bodies have `bytes_max` bytes.
+    /// Also returns the offset of the next message, if there may be one.
+    pub fn messages_page(
+        self: &Arc<Self>,
+        name: &str,
+        part: Part,
+        from: u64,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<(Vec<MessageView>, Option<u64>), MailboxError> {
         let (location, listed) = self.with_mailbox_of(name, |state| {
             let now_ms = self.platform.unix_ms();
             (state.location, state.list(part, from, limit, now_ms))
         })?;
+        let is_full = listed.len() == limit;
+        let last = listed.last().map(|(_, view)| view.offset);
         // The mailbox is not locked during the reads.
-        Ok(self.read_listed(location, listed))
+        let (views, next) = self.read_listed(location, listed, bytes_max);
+        let behind = last.filter(|_| is_full).map(|offset| offset + 1);
+        Ok((views, next.or(behind)))
     }
 
     /// Acknowledges a message. Returns false if it is not in the mailbox.
@@ -167,9 +185,10 @@ impl Mailboxes {
         &self,
         location: Option<Location>,
         listed: Vec<(u64, MessageView)>,
-    ) -> Vec<MessageView> {
+        bytes_max: usize,
+    ) -> (Vec<MessageView>, Option<u64>) {
         let mut ahead = Vec::new();
-        let read = |(record, view): (u64, MessageView)| {
+        let mut read = |(record, view): (u64, MessageView)| {
             let stored = self.look_up(location?, record, &mut ahead)?;
             let write = Write::decode(stored.write()).ok()?;
             Some(MessageView {
@@ -179,7 +198,17 @@ impl Mailboxes {
                 ..view
             })
         };
-        listed.into_iter().filter_map(read).collect()
+        let (mut views, mut bytes) = (Vec::new(), 0);
+        for message in listed {
+            if bytes >= bytes_max {
+                return (views, Some(message.1.offset));
+            }
+            if let Some(view) = read(message) {
+                bytes += view.body.len();
+                views.push(view);
+            }
+        }
+        (views, None)
     }
 }
 

@@ -247,13 +247,42 @@ impl Quotas<'_> {
         let Some(journal) = &self.state().journal else {
             return Ok((from, Vec::new()));
         };
+        let from = from.max(journal.start(journal.streams.audit));
+        journal.audit(from, count)
+    }
+
+    /// Returns the newest audit entries, oldest first, and the number of the first one.
+    pub fn newest_audit(self, count: usize) -> Result<(u64, Vec<Audit>), OpenError> {
+        let Some(journal) = &self.state().journal else {
+            return Ok((0, Vec::new()));
+        };
         let streams = &journal.streams;
-        let from = from.max(journal.start(streams.audit));
+        let state = journal.journal().stream(streams.shard, streams.audit);
+        let (start, next) = state.map_or((0, 0), |state| (state.start, state.next_durable));
+        let first = next.saturating_sub(count as u64).max(start);
+        let mut audits = Vec::new();
+        // A read ends early when its records are large.
+        while audits.len() < (next - first) as usize {
+            let from = first + audits.len() as u64;
+            let (_, more) = journal.audit(from, (next - from) as usize)?;
+            if more.is_empty() {
+                break;
+            }
+            audits.extend(more);
+        }
+        Ok((first, audits))
+    }
+}
+
+impl QuotaJournal {
+    /// Reads audit entries from a number that exists, and returns it with them.
+    fn audit(&self, from: u64, count: usize) -> Result<(u64, Vec<Audit>), OpenError> {
+        let streams = &self.streams;
         let limit = journal::ReadLimit {
             records: count.clamp(1, 1_000),
             bytes: 1 << 20,
         };
-        let read = journal
+        let read = self
             .journal()
             .read(streams.shard, streams.audit, from, limit)?;
         let audits = read

@@ -91,6 +91,23 @@ fn undeliverable_names(table: &Table<()>) -> Vec<(String, u64)> {
 }
 
 #[test]
+fn first_names_are_sorted_limited_and_chosen() {
+    let mut table = Table::<()>::default();
+    for name in ["a/b/d", "b/b/c", "a/b/c", "a/b/e"] {
+        table.target(&Name::parse(name).unwrap());
+    }
+    send_undeliverable(&mut table, "a/b/b", 1);
+    let first = |limit, prefix: &str| {
+        let names = table.first_names(limit, |(base, ..)| base.starts_with(prefix));
+        Vec::from_iter(names.into_iter().map(|(base, ..)| base.to_string()))
+    };
+    assert_eq!(first(3, "a/"), ["a/b/b", "a/b/c", "a/b/d"]);
+    assert_eq!(first(9, "a/b/d"), ["a/b/d"]);
+    assert_eq!(first(0, "a/"), [""; 0]);
+    assert_eq!(first(5, "").len(), 5);
+}
+
+#[test]
 fn unused_names_are_removed() {
     let mut table = Table::<()>::default();
     let name = Name::parse("a/b/c").unwrap();

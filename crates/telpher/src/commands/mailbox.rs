@@ -195,6 +195,7 @@ fn peek(args: &PeekArgs, environment: &Environment) -> Result<(), Failure> {
         dead: args.dead,
         from: args.from,
         limit: args.limit,
+        body_size_max: None,
     };
     block_on(async {
         let client = args.node.target.connect(environment).await?;
