@@ -58,6 +58,8 @@ export interface Options {
   // A body that is sent as it is.
   body?: string;
   signal?: AbortSignal;
+  // An answer may be a second old: the node then collects it once for all open pages.
+  isShared?: boolean;
 }
 
 // Sends a request and returns its answer with any status.
@@ -67,6 +69,7 @@ export async function send(path: string, options: Options = {}): Promise<Respons
   if (token !== "") headers.set("authorization", `Bearer ${token}`);
   const request: RequestInit = { method: options.method ?? "GET", headers, cache: "no-store", credentials: "omit" };
   if (options.signal) request.signal = options.signal;
+  if (options.isShared) headers.set("cache-control", "max-age=1");
   if (options.json !== undefined) {
     headers.set("content-type", "application/json");
     request.body = JSON.stringify(options.json);

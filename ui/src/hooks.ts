@@ -23,19 +23,22 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
     const abort = new AbortController();
     let timer: number | undefined;
     const step = async (): Promise<void> => {
+      let next = every;
       try {
         const value = await latest.current(abort.signal);
         if (!abort.signal.aborted) setState({ key, value });
       } catch (error) {
         if (abort.signal.aborted) return;
         const failed = error instanceof Error ? error : new Error(String(error));
+        // A member of a cluster without a leader is available again without a new connection.
+        if (next === 0 && failed instanceof Problem && failed.status === 503) next = 2_000;
         setState((old) => (old.key === key && old.value !== undefined ? { key, value: old.value, error: failed } : { key, error: failed }));
       }
-      if (every > 0 && !abort.signal.aborted) timer = setTimeout(tick, every);
+      if (next > 0 && !abort.signal.aborted) timer = setTimeout(tick, next);
     };
     const tick = (): void => {
       if (document.hidden) {
-        timer = setTimeout(tick, every);
+        timer = setTimeout(tick, every || 2_000);
       } else {
         void step();
       }

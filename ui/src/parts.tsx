@@ -391,6 +391,22 @@ export function Time({ ms }: { ms: number }) {
   return <time dateTime={new Date(ms).toISOString()} title={dateTime(ms)}>{since(ms, now)}</time>;
 }
 
+// Prose of a client, of which a long one is shown in part.
+export function Prose({ text, limit = 20_000 }: { text: string; limit?: number }) {
+  const [isWhole, setWhole] = useState(false);
+  const isCut = text.length > limit && !isWhole;
+  return (
+    <>
+      <div class="text" dir="auto">{visible(isCut ? text.slice(0, limit) : text)}</div>
+      {isCut && <ShowAll length={text.length} onClick={() => setWhole(true)} />}
+    </>
+  );
+}
+
+function ShowAll({ length, onClick }: { length: number; onClick: () => void }) {
+  return <button type="button" class="quiet small" onClick={onClick}>Show all {length.toLocaleString("en")} characters</button>;
+}
+
 // A text of a client, shown as it is: JSON gets line breaks, control characters become visible, and a
 // long text is shown in part.
 export function Body({ text, limit = 4_000 }: { text: string; limit?: number }) {
@@ -399,11 +415,7 @@ export function Body({ text, limit = 4_000 }: { text: string; limit?: number }) 
   return (
     <div class="body">
       <pre tabIndex={0} role="group" aria-label="Content" dir="auto">{visible(shown)}</pre>
-      {text.length > limit && !isWhole && (
-        <button type="button" class="quiet small" onClick={() => setWhole(true)}>
-          Show all {text.length.toLocaleString("en")} characters
-        </button>
-      )}
+      {text.length > limit && !isWhole && <ShowAll length={text.length} onClick={() => setWhole(true)} />}
     </div>
   );
 }

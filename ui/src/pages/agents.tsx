@@ -2,7 +2,7 @@
 // calls it.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { callNode, eventsOf, getJson, inNamespace, pause, problemOf, send } from "../api";
+import { Problem, callNode, eventsOf, getJson, inNamespace, problemOf, send } from "../api";
 import { count, duration, pretty, quoted, visible } from "../format";
 import { useRead, useTitle } from "../hooks";
 import { Badge, Body, Check, Command, Crumbs, Empty, Failure, Field, Input, Json, Page, Section, Select, Shown, Stat, Stats, Table } from "../parts";
@@ -22,12 +22,10 @@ interface Instance {
 
 interface Agent {
   name: string;
-  protocol: string;
   undeliverable: number;
+  // At most the first thousand.
   instances: Instance[];
-  version?: string;
-  description?: string;
-  methods?: string[];
+  instance_count: number;
 }
 
 export interface Mailbox {
@@ -53,22 +51,51 @@ interface Description {
   methods: Method[];
 }
 
-const ALL = 1_000;
+// An agent of a list.
+interface Listed {
+  name: string;
+  undeliverable: number;
+  instance_count: number;
+  delivered: number;
+  description?: string;
+  method_count?: number;
+}
 
-async function readMailboxes(prefix: string, signal: AbortSignal): Promise<Map<string, Mailbox>> {
-  const found = new Map<string, Mailbox>();
-  for (let after = ""; ; ) {
-    const { mailboxes } = await callNode<{ mailboxes: Mailbox[] }>("mailboxes", { prefix, after, limit: ALL }, signal);
-    for (const mailbox of mailboxes) found.set(mailbox.name, mailbox);
-    const last = mailboxes.at(-1);
-    if (mailboxes.length < ALL || !last || found.size >= 10 * ALL) return found;
-    after = last.name;
-    await pause(0, signal);
+// A page of names: agents and mailboxes.
+interface Names {
+  agents: Listed[];
+  mailboxes: Mailbox[];
+  // The name from which the next page continues.
+  next: string | null;
+}
+
+const PAGE = 1_000;
+
+async function readMailboxes(prefix: string, after: string, limit: number, signal: AbortSignal): Promise<Mailbox[]> {
+  try {
+    return (await callNode<{ mailboxes: Mailbox[] }>("mailboxes", { prefix, after, limit }, signal)).mailboxes;
+  } catch (error) {
+    // A node without storage, or a member of a cluster, has no mailboxes.
+    if (error instanceof Problem) return [];
+    throw error;
   }
 }
 
+// Reads the names behind `after`, as far as both lists reach.
+async function readNames(prefix: string, after: string, signal: AbortSignal): Promise<Names> {
+  const query = new URLSearchParams({ summary: "true", limit: String(PAGE), prefix, ...(after === "" ? {} : { after }) });
+  const [{ agents, next }, mailboxes] = await Promise.all([
+    getJson<{ agents: Listed[]; next?: string }>(`/v1/agents?${query}`, { signal, isShared: true }),
+    readMailboxes(prefix, after, PAGE, signal),
+  ]);
+  const ends = [next, mailboxes.length === PAGE ? mailboxes.at(-1)?.name : undefined].filter((end) => end !== undefined);
+  const end = ends.length === 0 ? null : ends.reduce((one, other) => (one < other ? one : other));
+  const isInPage = ({ name }: { name: string }): boolean => end === null || name <= end;
+  return { agents: agents.filter(isInPage), mailboxes: mailboxes.filter(isInPage), next: end };
+}
+
 async function readDenied(signal: AbortSignal): Promise<Map<string, number>> {
-  const { rows } = await getJson<{ rows: { name: string; count: number }[] }>("/v1/top?by=denied&count=1000", { signal });
+  const { rows } = await getJson<{ rows: { name: string; count: number }[] }>("/v1/top?by=denied&count=1000", { signal, isShared: true });
   const found = new Map<string, number>();
   for (const row of rows) found.set(row.name, (found.get(row.name) ?? 0) + row.count);
   return found;
@@ -83,7 +110,7 @@ export function AgentsPage() {
 
 interface Row {
   name: string;
-  agent: Agent | undefined;
+  agent: Listed | undefined;
   mailbox: Mailbox | undefined;
   denied: number;
 }
@@ -97,8 +124,9 @@ function AllAgents() {
   const { query } = useStore(route);
   const filter = query["filter"] ?? "";
   const withSystem = query["system"] === "1";
-  const agents = useRead("agents", (signal) => getJson<{ agents: Agent[] }>("/v1/agents", { signal }), 5_000);
-  const mailboxes = useRead("mailboxes", (signal) => readMailboxes("", signal), 10_000);
+  const prefix = query["prefix"] ?? "";
+  const after = query["after"] ?? "";
+  const names = useRead(`names ${prefix} ${after}`, (signal) => readNames(prefix, after, signal), 5_000, true);
   const denied = useRead("denied", readDenied, 10_000);
   const groups = useMemo(() => {
     const rows = new Map<string, Row>();
@@ -109,8 +137,8 @@ function AllAgents() {
       rows.set(name, made);
       return made;
     };
-    for (const agent of agents.value?.agents ?? []) rowOf(agent.name).agent = agent;
-    for (const mailbox of mailboxes.value?.values() ?? []) rowOf(mailbox.name).mailbox = mailbox;
+    for (const agent of names.value?.agents ?? []) rowOf(agent.name).agent = agent;
+    for (const mailbox of names.value?.mailboxes ?? []) rowOf(mailbox.name).mailbox = mailbox;
     const shown = [...rows.values()].filter((row) => (withSystem || !row.name.startsWith("telpher/")) && row.name.includes(filter));
     shown.sort((one, other) => (one.name < other.name ? -1 : 1));
     const found = new Map<string, Row[]>();
@@ -121,20 +149,21 @@ function AllAgents() {
       else found.set(place, [row]);
     }
     return found;
-  }, [agents.value, mailboxes.value, denied.value, filter, withSystem]);
+  }, [names.value, denied.value, filter, withSystem]);
   const total = [...groups.values()].reduce((sum, rows) => sum + rows.length, 0);
   return (
     <Page title="Agents" lead="Names that are subscribed now, or for which messages wait.">
       <div class="bar-of-fields">
-        <Input label="Filter by name" type="search" value={filter} placeholder="acme/demo" onChange={(value) => setQuery({ filter: value })} />
+        <Input label="Names that begin with" type="search" value={prefix} placeholder="acme/" onChange={(value) => setQuery({ prefix: value, after: "" })} />
+        <Input label="Contains" type="search" value={filter} placeholder="planner" onChange={(value) => setQuery({ filter: value })} />
         <Check label="Show agents of the node itself" value={withSystem} onChange={(value) => setQuery({ system: value ? 1 : "" })} />
       </div>
-      <Shown read={agents}>
+      <Shown read={names}>
         {() =>
           total === 0 ? (
             <div class="panel">
-              <Empty title={filter ? "No name contains this text" : "No agent is connected"}>
-                {!filter && (
+              <Empty title={filter || prefix ? "No name of this page contains this text" : "No agent is connected"}>
+                {!filter && !prefix && (
                   <>
                     <p>Start one that answers with what it gets:</p>
                     <Command text="telpher listen acme/demo/echo --echo" />
@@ -151,13 +180,20 @@ function AllAgents() {
           )
         }
       </Shown>
+      {(names.value?.next || after) && (
+        <p class="more row">
+          {after && <a href={href(["agents"], { prefix, filter })}>First page</a>}
+          {names.value?.next && <a href={href(["agents"], { prefix, filter, after: names.value.next })}>Next page</a>}
+          <span class="note">{count(PAGE)} names at most on a page</span>
+        </p>
+      )}
     </Page>
   );
 }
 
 function Namespace({ place, rows, isOpen }: { place: string; rows: Row[]; isOpen: boolean }) {
   const sum = (of: (row: Row) => number): number => rows.reduce((total, row) => total + of(row), 0);
-  const instances = sum((row) => row.agent?.instances.length ?? 0);
+  const instances = sum((row) => row.agent?.instance_count ?? 0);
   const waiting = sum((row) => row.mailbox?.messages ?? 0);
   const dead = sum((row) => row.mailbox?.dead ?? 0);
   const [wasOpened, setOpened] = useState(isOpen);
@@ -189,12 +225,12 @@ function Namespace({ place, rows, isOpen }: { place: string; rows: Row[]; isOpen
                 </>
               ),
             },
-            { title: "Methods", number: (row) => row.agent?.methods?.length ?? 0, cell: (row) => row.agent?.methods?.length ?? "–" },
+            { title: "Methods", number: (row) => row.agent?.method_count ?? 0, cell: (row) => row.agent?.method_count ?? "–" },
             {
               title: "Instances",
-              number: (row) => row.agent?.instances.length ?? 0,
+              number: (row) => row.agent?.instance_count ?? 0,
               cell: (row) => {
-                const connected = row.agent?.instances.length ?? 0;
+                const connected = row.agent?.instance_count ?? 0;
                 return connected === 0 ? <Badge tone={row.mailbox?.messages ? "warn" : "info"}>offline</Badge> : count(connected);
               },
             },
@@ -212,7 +248,7 @@ function Namespace({ place, rows, isOpen }: { place: string; rows: Row[]; isOpen
 }
 
 function delivered(row: Row): number {
-  return row.agent?.instances.reduce((sum, one) => sum + one.delivered, 0) ?? 0;
+  return row.agent?.delivered ?? 0;
 }
 
 function toned(value: number) {
@@ -223,7 +259,8 @@ function OneAgent({ org, namespace, agent }: { org: string; namespace: string; a
   const name = `${org}/${namespace}/${agent}`;
   useTitle(name);
   const agents = useRead(`agent ${name}`, async (signal) => {
-    const { agents } = await getJson<{ agents: Agent[] }>("/v1/agents", { signal });
+    // The name itself is the first of those that begin with it.
+    const { agents } = await getJson<{ agents: Agent[] }>(`/v1/agents?limit=2&prefix=${encodeURIComponent(name)}`, { signal, isShared: true });
     return agents.find((one) => one.name === name) ?? null;
   }, 5_000);
   const described = useRead(`description ${name}`, async (signal) => {
@@ -232,7 +269,7 @@ function OneAgent({ org, namespace, agent }: { org: string; namespace: string; a
     if (!answer.ok) throw await problemOf(answer);
     return (await answer.json()) as Description;
   }, 15_000);
-  const mailbox = useRead(`mailbox ${name}`, async (signal) => (await readMailboxes(name, signal)).get(name) ?? null, 5_000);
+  const mailbox = useRead(`mailbox ${name}`, async (signal) => (await readMailboxes(name, "", 1, signal)).find((one) => one.name === name) ?? null, 5_000);
   const limits = useRead(`limits ${name}`, (signal) => getJson<{ limits: LimitState[] }>(inNamespace("quota", org, namespace, agent), { signal }), 5_000);
   const instances = agents.value?.instances ?? [];
   const known = mailbox.value;
@@ -244,7 +281,7 @@ function OneAgent({ org, namespace, agent }: { org: string; namespace: string; a
     >
       <Crumbs items={[["Agents", ["agents"]], [name, null]]} />
       <Stats>
-        <Stat label="Instances" value={agents.value === undefined ? "–" : instances.length === 0 ? "offline" : count(instances.length)} tone={agents.value !== undefined && instances.length === 0 ? "warn" : undefined} />
+        <Stat label="Instances" value={agents.value === undefined ? "–" : instances.length === 0 ? "offline" : count(agents.value?.instance_count ?? 0)} tone={agents.value !== undefined && instances.length === 0 ? "warn" : undefined} />
         <Stat label="Delivered" value={count(instances.reduce((sum, one) => sum + one.delivered, 0))} />
         <Stat label="Dropped" value={count(instances.reduce((sum, one) => sum + one.dropped, 0))} />
         <Stat label="Undelivered" value={count(agents.value?.undeliverable ?? 0)} hint="no subscriber" />
@@ -285,7 +322,7 @@ function OneAgent({ org, namespace, agent }: { org: string; namespace: string; a
         </Section>
         <TryIt org={org} namespace={namespace} agent={agent} methods={described.value?.methods ?? []} />
       </div>
-      <Section title="Instances">
+      <Section title="Instances" note={instances.length < (agents.value?.instance_count ?? 0) ? `the first ${count(instances.length)}` : undefined}>
         <Table
           label="Instances"
           rows={instances}

@@ -121,7 +121,8 @@ function metadataParameters(text: string): string {
     .join("");
 }
 
-const LIST_PAGE = 100;
+// Each has up to 16 KiB of metadata.
+const LIST_PAGE = 50;
 
 function List({ org, namespace }: { org: string; namespace: string }) {
   const { query } = useStore(route);
@@ -229,6 +230,8 @@ function Inbox({ org, namespace }: { org: string; namespace: string }) {
 }
 
 const FIRST = 50;
+// Bytes of the messages that a page begins with.
+const FIRST_BYTES = 512 * 1_024;
 const KEPT = 500;
 
 interface Thread {
@@ -352,7 +355,8 @@ function insert(messages: Message[], message: Message): void {
 // The newest messages, and new ones as they come.
 function Live(props: ThreadProps) {
   const { address, conversation } = props;
-  const first = useRef(Math.max(conversation.start_seq - 1, conversation.head_seq - FIRST, 0));
+  // The last message of the first page. The stream continues behind it.
+  const first = useRef<number | undefined>(undefined);
   const thread = useRef<Thread>({ messages: [], drafts: new Map(), isComplete: false });
   const [, render] = useState(0);
   const scheduled = useRef(0);
@@ -366,7 +370,13 @@ function Live(props: ThreadProps) {
     });
   };
   useEffect(() => () => cancelAnimationFrame(scheduled.current), []);
-  const problem = useEvents(`${address}/messages?after=${first.current}`, ({ event, data }) => {
+  const page = useRead(`first page ${address}`, (signal) => getJson<{ messages: Message[]; head_seq: number }>(`${address}/messages?last=${FIRST}&max_bytes=${FIRST_BYTES}`, { signal }));
+  if (first.current === undefined && page.value) {
+    first.current = page.value.messages.at(-1)?.seq ?? page.value.head_seq;
+    thread.current.messages = [...page.value.messages];
+  }
+  const path = first.current === undefined ? null : `${address}/messages?after=${first.current}`;
+  const problem = useEvents(path, ({ event, data }) => {
     const state = thread.current;
     const value = JSON.parse(data) as Record<string, unknown>;
     if (event === "message") {
@@ -396,7 +406,7 @@ function Live(props: ThreadProps) {
   const oldest = messages[0]?.seq ?? conversation.head_seq + 1;
   const loadEarlier = async (): Promise<void> => {
     try {
-      const page = await getJson<{ messages: Message[] }>(`${address}/messages?before=${oldest}&limit=${FIRST}`);
+      const page = await getJson<{ messages: Message[] }>(`${address}/messages?before=${oldest}&limit=${FIRST}&max_bytes=${FIRST_BYTES}`);
       const known = new Set(messages.map((one) => one.seq));
       kept.current += page.messages.length;
       thread.current.messages = [...page.messages.filter((one) => !known.has(one.seq)), ...messages];
@@ -413,6 +423,7 @@ function Live(props: ThreadProps) {
         <span class="note" role="status">{problem ? visible(problem.message) : isComplete ? "live" : "reading…"}</span>
       </div>
       {failure && <Failure error={failure} />}
+      {first.current === undefined && page.error && <Failure error={page.error} />}
       {oldest > Math.max(1, conversation.start_seq) && messages.length > 0 && (
         <p class="more"><button type="button" class="small" onClick={() => void loadEarlier()}>Load earlier messages</button></p>
       )}
@@ -426,7 +437,7 @@ function Live(props: ThreadProps) {
 function PageAt(props: ThreadProps & { at: number }) {
   const { address, at, conversation, org, namespace, id } = props;
   const after = Math.max(conversation.start_seq - 1, at - FIRST / 2, 0);
-  const page = useRead(`page ${address} ${at}`, (signal) => getJson<{ messages: Message[] }>(`${address}/messages?after=${after}&limit=${FIRST}`, { signal }));
+  const page = useRead(`page ${address} ${at}`, (signal) => getJson<{ messages: Message[] }>(`${address}/messages?after=${after}&limit=${FIRST}&max_bytes=${FIRST_BYTES}`, { signal }));
   const path = ["conversations", org, namespace, id];
   useEffect(() => {
     document.querySelector(".message.is-target")?.scrollIntoView({ block: "center" });

@@ -12,6 +12,8 @@ interface GroupDetail {
   state: string;
   protocol_type: string;
   protocol: string;
+  lag: number;
+  partition_count: number;
   members: { member: string; instance?: string | null; client_id: string; client_host: string }[];
   partitions: { topic: string; partition: number; committed: number; end: number; lag: number }[];
 }
@@ -45,7 +47,7 @@ export function OneGroup({ group }: { group: string }) {
   const { query } = useStore(route);
   const path = ["topics", "groups", group];
   const tab = query["tab"] === "reset" ? "reset" : "offsets";
-  const detail = useRead(`group ${group}`, (signal) => getJson<GroupDetail>(pathOf(group), { signal }), 3_000);
+  const detail = useRead(`group ${group}`, (signal) => getJson<GroupDetail>(`${pathOf(group)}?limit=${PARTITIONS}`, { signal, isShared: true }), 3_000);
   return (
     <Page title={visible(group)} lead="Consumer group">
       <Crumbs items={[["Topics", ["topics"]], ["Consumer groups", ["topics", "groups"]], [group, null]]} />
@@ -55,7 +57,7 @@ export function OneGroup({ group }: { group: string }) {
             <Stats>
               <Stat label="State" value={value.state} tone={value.state === "Stable" ? "good" : "warn"} />
               <Stat label="Members" value={count(value.members.length)} />
-              <Stat label="Lag" value={count(value.partitions.reduce((sum, one) => sum + one.lag, 0))} hint="records" />
+              <Stat label="Lag" value={count(value.lag)} hint="records" />
               <Stat label="Protocol" value={visible(value.protocol || value.protocol_type || "–")} />
             </Stats>
             <Tabs
@@ -74,6 +76,9 @@ export function OneGroup({ group }: { group: string }) {
   );
 }
 
+// Partitions in the list at most.
+const PARTITIONS = 1_000;
+
 function pathOf(group: string): string {
   return `/v1/groups/${encodeURIComponent(group)}`;
 }
@@ -81,7 +86,7 @@ function pathOf(group: string): string {
 function Offsets({ detail }: { detail: GroupDetail }) {
   return (
     <>
-      <Section title="Offsets" wide>
+      <Section title="Offsets" note={detail.partition_count > detail.partitions.length ? `the ${count(detail.partitions.length)} partitions with the largest lag of ${count(detail.partition_count)}` : undefined} wide>
         <Table
           label="Offsets"
           rows={detail.partitions}

@@ -1,9 +1,10 @@
 // Mailboxes: messages that wait for agents, how often they were delivered, and dead letters.
 
+import { useState } from "preact/hooks";
 import { callNode } from "../api";
 import { bytes, count, duration, quoted, visible } from "../format";
 import { useRead, useTitle } from "../hooks";
-import { Action, Badge, Body, Command, Crumbs, Empty, Input, Page, Section, Shown, Stat, Stats, Table, Tabs, Time } from "../parts";
+import { Action, Badge, Body, Command, Crumbs, Empty, Failure, Input, Page, Section, Shown, Stat, Stats, Table, Tabs, Time } from "../parts";
 import { href, partsOf, route, setQuery } from "../route";
 import { useStore } from "../store";
 import type { Mailbox } from "./agents";
@@ -18,11 +19,23 @@ interface Message {
   state: string;
   pause_ms: number | null;
   cause: string | null;
+  // The start of the body.
   body?: string;
   body_base64?: string;
+  // Size of the whole body in bytes.
+  size: number;
 }
 
-const PAGE = 200;
+const PAGE = 100;
+
+// Bytes of a body that are shown at first.
+const BODY = 1_000;
+
+interface Messages {
+  messages: Message[];
+  // The offset from which the next page continues.
+  next: number | null;
+}
 
 export function MailboxesPage() {
   const { path } = useStore(route);
@@ -80,10 +93,10 @@ function OneMailbox({ name }: { name: string }) {
   const isDead = query["show"] === "dead";
   const from = Number(query["from"] ?? 0) || 0;
   const view = useRead(`mailbox ${name}`, async (signal) => {
-    const { mailboxes } = await callNode<{ mailboxes: Mailbox[] }>("mailboxes", { prefix: name, after: "", limit: 10 }, signal);
+    const { mailboxes } = await callNode<{ mailboxes: Mailbox[] }>("mailboxes", { prefix: name, after: "", limit: 1 }, signal);
     return mailboxes.find((one) => one.name === name) ?? null;
   }, 3_000);
-  const messages = useRead(`messages ${name} ${isDead} ${from}`, (signal) => callNode<{ messages: Message[] }>("messages", { name, dead: isDead, from, limit: PAGE }, signal), 3_000);
+  const messages = useRead(`messages ${name} ${isDead} ${from}`, (signal) => callNode<Messages>("messages", { name, dead: isDead, from, limit: PAGE, body_size_max: BODY }, signal), 3_000);
   const reload = (): void => {
     view.reload();
     messages.reload();
@@ -118,7 +131,7 @@ function OneMailbox({ name }: { name: string }) {
       <Tabs label="Messages" current={isDead ? "dead" : "live"} tabs={[["live", "Waiting", href(path)], ["dead", `Dead letters${dead > 0 ? ` (${dead})` : ""}`, href(path, { show: "dead" })]]} />
       <Section title={isDead ? "Dead letters" : "Waiting messages"} note="oldest first" wide>
         <Shown read={messages}>
-          {({ messages: rows }) => (
+          {({ messages: rows, next }) => (
             <>
               <Table
                 label="Messages"
@@ -142,7 +155,7 @@ function OneMailbox({ name }: { name: string }) {
                       </>
                     ),
                   },
-                  { title: "Body", class: "grow", cell: (row) => <Content message={row} /> },
+                  { title: "Body", class: "grow", cell: (row) => <Content message={row} mailbox={name} isDead={isDead} /> },
                   {
                     title: "Actions",
                     cell: (row) => (
@@ -154,7 +167,7 @@ function OneMailbox({ name }: { name: string }) {
                   },
                 ]}
               />
-              {rows.length === PAGE && <p class="more"><a href={href(path, { show: isDead ? "dead" : "", from: (rows.at(-1)?.offset ?? 0) + 1 })}>Next page</a></p>}
+              {next !== null && <p class="more"><a href={href(path, { show: isDead ? "dead" : "", from: next })}>Next page</a></p>}
             </>
           )}
         </Shown>
@@ -163,12 +176,27 @@ function OneMailbox({ name }: { name: string }) {
   );
 }
 
-function Content({ message }: { message: Message }) {
-  const text = message.body ?? `(base64) ${message.body_base64 ?? ""}`;
+function Content({ message, mailbox, isDead }: { message: Message; mailbox: string; isDead: boolean }) {
+  const [whole, setWhole] = useState<Message>();
+  const [error, setError] = useState<Error>();
+  const { body, body_base64: base64 } = whole ?? message;
+  const text = body ?? `(base64) ${base64 ?? ""}`;
+  const load = async (): Promise<void> => {
+    try {
+      const { messages } = await callNode<Messages>("messages", { name: mailbox, dead: isDead, from: message.offset, limit: 1 });
+      setWhole(messages.find((one) => one.offset === message.offset));
+    } catch (failed) {
+      setError(failed instanceof Error ? failed : new Error(String(failed)));
+    }
+  };
   return (
     <details class="inline">
       <summary><span class="name clip">{visible(text.slice(0, 120))}</span></summary>
       <Body text={text} />
+      {message.size > BODY && !whole && (
+        <button type="button" class="quiet small" onClick={() => void load()}>Load all {bytes(message.size)}</button>
+      )}
+      {error && <Failure error={error} />}
     </details>
   );
 }

@@ -1,6 +1,6 @@
 // A message of a conversation: its parts, with tool calls folded together with their results.
 
-import { Badge, Body } from "../parts";
+import { Badge, Body, Prose } from "../parts";
 import { count, pretty, visible } from "../format";
 
 export interface Message {
@@ -120,12 +120,12 @@ function OnePart({ part, results, calls }: { part: Part; results: Map<string, To
     return <ToolCall tool={tool} result={tool.isResult ? tool : results.get(tool.id)} />;
   }
   const text = string(part["text"]);
-  if (type === "text" || (type === "" && text !== "")) return <div class="text" dir="auto">{visible(text)}</div>;
+  if (type === "text" || (type === "" && text !== "")) return <Prose text={text} />;
   if (type === "reasoning" || type === "thinking") {
     return (
       <details class="fold">
         <summary>Reasoning <span class="note clip">{visible(text.slice(0, 160))}</span></summary>
-        <div class="text" dir="auto">{visible(text || string(part["thinking"]))}</div>
+        <Prose text={text || string(part["thinking"])} />
       </details>
     );
   }

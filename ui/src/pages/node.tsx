@@ -56,7 +56,7 @@ export function NodePage() {
   useTitle("Node");
   const { path } = useStore(route);
   const tab = TABS.find((one) => one === path[1]) ?? "storage";
-  const metrics = useRead("metrics", async (signal) => parseMetrics(await getText("/metrics", { signal })), 5_000);
+  const metrics = useRead("metrics", async (signal) => parseMetrics(await getText("/v1/metrics", { signal, isShared: true })), 5_000);
   const isClustered = metrics.value?.some((one) => one.name === "telpher_members") ?? false;
   const tabs = TABS.filter((one) => one !== "cluster" || isClustered);
   return (
@@ -275,17 +275,21 @@ function Doctor() {
   );
 }
 
+const CONNECTIONS = 1_000;
+
 function Connections() {
   const { query } = useStore(route);
   const filter = query["filter"] ?? "";
-  const read = useRead("connections", (signal) => getJson<{ connections: Connection[] }>("/v1/connections", { signal }), 5_000);
+  const after = query["after"] ?? "0";
+  const read = useRead(`connections ${after}`, (signal) => getJson<{ connections: Connection[]; next?: number; total: number }>(`/v1/connections?limit=${CONNECTIONS}&after=${encodeURIComponent(after)}`, { signal, isShared: true }), 5_000);
   return (
-    <Section title="Connections" note="native, Kafka and SLIM clients" wide>
+    <Section title="Connections" note={`native, Kafka and SLIM clients${read.value ? `: ${count(read.value.total)}` : ""}`} wide>
       <div class="bar-of-fields">
         <Input label="Contains" type="search" value={filter} onChange={(value) => setQuery({ filter: value })} />
       </div>
       <Shown read={read}>
-        {({ connections }) => (
+        {({ connections, next }) => (
+          <>
           <Table
             label="Connections"
             rows={connections.filter((one) => `${one.name ?? ""} ${one.remote} ${one.principal ?? ""} ${one.door}`.includes(filter))}
@@ -303,6 +307,13 @@ function Connections() {
               { title: "Queued", number: (row) => row.queued_bytes, cell: (row) => bytes(row.queued_bytes) },
             ]}
           />
+          {(next !== undefined || after !== "0") && (
+            <p class="more row">
+              {after !== "0" && <a href={href(["node", "connections"], { filter })}>First page</a>}
+              {next !== undefined && <a href={href(["node", "connections"], { filter, after: next })}>Next page</a>}
+            </p>
+          )}
+          </>
         )}
       </Shown>
     </Section>
@@ -404,7 +415,7 @@ function Cluster() {
           <Stats>
             <Stat label="Members" value={count(nodes.length)} hint={`cluster ${cluster}`} />
             <Stat label="In sync" value={count(nodes.filter((one) => one.in_sync).length)} tone={nodes.every((one) => one.in_sync) ? "good" : "warn"} />
-            <Stat label="Leader" value={leader === null ? "none" : visible(nodes.find((one) => one.id === leader)?.name ?? String(leader))} tone={leader === null ? "bad" : undefined} />
+            <Stat label="Leader" value={leader === null ? "none" : `${visible(nodes.find((one) => one.id === leader)?.name ?? "")} (no. ${leader})`} tone={leader === null ? "bad" : undefined} />
             <Stat label="Shards" value={count(shards.length)} />
           </Stats>
           <Section title="Members" wide>
@@ -439,7 +450,7 @@ function Cluster() {
                 { title: "Leader", number: (row) => row.leader ?? -1, cell: (row) => row.leader ?? <Badge tone="bad">none</Badge> },
                 { title: "Term", number: (row) => row.term, cell: (row) => count(row.term) },
                 { title: "Voters", class: "grow", cell: (row) => row.voters.join(", ") },
-                { title: "In sync", cell: (row) => row.in_sync.join(", ") },
+                { title: "In sync", class: "nowrap", cell: (row) => row.in_sync.join(", ") },
                 { title: "Committed", number: (row) => row.committed_block, cell: (row) => count(row.committed_block) },
                 { title: "Last block", number: (row) => row.last_block, cell: (row) => count(row.last_block) },
               ]}

@@ -1,6 +1,6 @@
 // The node now, and in the last hour: rates, latencies, refusals, memory, the last events.
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getJson } from "../api";
 import { Chart } from "../chart";
 import { bytes, clock, count, duration, rate, visible } from "../format";
@@ -16,8 +16,14 @@ interface History {
 }
 
 interface Agents {
-  agents: { name: string; undeliverable: number; instances: unknown[] }[];
+  agents: { name: string; instance_count: number }[];
+  next?: string;
+  connected: number;
+  connected_instances: number;
 }
+
+// Names whose connections are among the last events.
+const NAMES = 1_000;
 
 const POINTS = 720;
 
@@ -49,7 +55,7 @@ function useHistory() {
     const last = known.current?.time_unix_ms.at(-1);
     // A gap means that the node restarted, or that the page slept: everything is read again.
     const missing = last === undefined ? POINTS : Math.ceil((Date.now() - last) / 5_000) + 2;
-    const next = await getJson<History>(`/v1/history?last=${Math.max(1, Math.min(POINTS, missing))}`, { signal });
+    const next = await getJson<History>(`/v1/history?last=${Math.max(1, Math.min(POINTS, missing))}`, { signal, isShared: true });
     const isContinued = known.current && missing < POINTS && (next.time_unix_ms[0] ?? 0) <= (last ?? 0);
     known.current = known.current && isContinued ? joined(known.current, next) : next;
     return known.current;
@@ -59,13 +65,12 @@ function useHistory() {
 export function NowPage() {
   useTitle("Now");
   const history = useHistory();
-  const agents = useRead("agents", (signal) => getJson<Agents>("/v1/agents", { signal }), 10_000);
-  const names = agents.value?.agents.filter((agent) => !agent.name.startsWith("telpher/") && agent.instances.length > 0) ?? [];
+  const agents = useRead("agents", (signal) => getJson<Agents>(`/v1/agents?summary=true&limit=${NAMES}`, { signal, isShared: true }), 5_000);
   return (
     <Page title="Now" lead="The node now, and in the last hour. It keeps these numbers itself.">
-      <Shown read={history}>{(value) => <Numbers history={value} agents={names.length} instances={names.reduce((sum, agent) => sum + agent.instances.length, 0)} />}</Shown>
+      <Shown read={history}>{(value) => <Numbers history={value} agents={agents.value?.connected ?? 0} instances={agents.value?.connected_instances ?? 0} />}</Shown>
       <div class="columns">
-        <Events />
+        <Events agents={agents.value} />
         <Refused history={history.value} />
       </div>
     </Page>
@@ -201,10 +206,10 @@ const KINDS: Record<string, [string, Happened["tone"]]> = {
 };
 
 // The last events as they come: those of quotas, and agents that appear and disappear.
-function Events() {
+function Events({ agents }: { agents: Agents | undefined }) {
   const [events, setEvents] = useState<Happened[]>([]);
   const next = useRef(0);
-  const known = useRef<Map<string, number> | undefined>(undefined);
+  const known = useRef<Agents | undefined>(undefined);
   const add = (happened: Omit<Happened, "key">): void => {
     next.current += 1;
     const key = next.current;
@@ -223,23 +228,22 @@ function Events() {
       detail: read.limit ? `by ${read.limit}${share}` : "",
     });
   });
-  useRead("agents and events", async (signal) => {
-    const { agents } = await getJson<Agents>("/v1/agents", { signal });
-    const now = new Map(agents.filter((agent) => !agent.name.startsWith("telpher/")).map((agent) => [agent.name, agent.instances.length]));
+  useEffect(() => {
     const before = known.current;
-    known.current = now;
-    if (!before) return now;
-    const at = Date.now();
-    for (const [name, instances] of now) {
-      const old = before.get(name) ?? 0;
-      if (instances > old) add({ at, kind: "connected", tone: "good", about: name, detail: `${instances} instances` });
-      if (instances < old) add({ at, kind: "disconnected", tone: instances === 0 ? "bad" : "warn", about: name, detail: `${instances} instances` });
+    known.current = agents;
+    if (!before || !agents) return;
+    // A name behind the end of one of the pages is not in both, whether it is connected or not.
+    const isInBoth = (name: string): boolean => [before.next, agents.next].every((end) => end === undefined || name <= end);
+    const counts = (page: Agents): Map<string, number> =>
+      new Map(page.agents.filter(({ name }) => !name.startsWith("telpher/") && isInBoth(name)).map(({ name, instance_count }) => [name, instance_count]));
+    const [old, now, at] = [counts(before), counts(agents), Date.now()];
+    for (const name of new Set([...old.keys(), ...now.keys()])) {
+      const [was, is] = [old.get(name) ?? 0, now.get(name) ?? 0];
+      const detail = `${is} instances`;
+      if (is > was) add({ at, kind: "connected", tone: "good", about: name, detail });
+      if (is < was) add({ at, kind: "disconnected", tone: is === 0 ? "bad" : "warn", about: name, detail });
     }
-    for (const [name, old] of before) {
-      if (!now.has(name) && old > 0) add({ at, kind: "disconnected", tone: "bad", about: name, detail: "0 instances" });
-    }
-    return now;
-  }, 5_000);
+  }, [agents]);
   return (
     <Section title="Last events" note={problem ? problem.message : "as they come"}>
       {events.length === 0 ? (

@@ -233,7 +233,7 @@ const RANKINGS = [
 function Usage() {
   const { query } = useStore(route);
   const by = query["by"] ?? "denied";
-  const top = useRead(`top ${by}`, (signal) => getJson<{ rows: TopRow[] }>(`/v1/top?by=${encodeURIComponent(by)}&count=200`, { signal }), 5_000);
+  const top = useRead(`top ${by}`, (signal) => getJson<{ rows: TopRow[] }>(`/v1/top?by=${encodeURIComponent(by)}&count=200`, { signal, isShared: true }), 5_000);
   return (
     <Section title="Largest users" note={by === "denied" ? "denied takes since the node's start" : undefined}>
       <div class="bar-of-fields">
@@ -324,16 +324,7 @@ function Halts({ halts }: { halts: ReturnType<typeof useRead<{ halts: Record<str
 const AUDIT_PAGE = 200;
 
 function Audit() {
-  const audit = useRead("audit", async (signal) => {
-    // The newest changes are at the end, whose number is not known: the list is read to its end.
-    let changes: Change[] = [];
-    for (let from = 0; ; ) {
-      const page = await getJson<{ changes: Change[]; next: number }>(`/v1/audit?from=${from}&count=1000`, { signal });
-      changes = [...changes, ...page.changes].slice(-AUDIT_PAGE);
-      if (page.changes.length === 0 || page.next === from) return changes.reverse();
-      from = page.next;
-    }
-  });
+  const audit = useRead("audit", async (signal) => (await getJson<{ changes: Change[] }>(`/v1/audit?last=${AUDIT_PAGE}`, { signal })).changes.reverse());
   if (isDenied(audit.error)) return <ForAdministrators title="The audit is for administrators" />;
   return (
     <Section title="Audit" note={`the newest ${AUDIT_PAGE} changes`}>

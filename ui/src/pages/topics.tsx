@@ -27,6 +27,9 @@ interface Partition {
 
 interface TopicDetail extends Topic {
   effective: Record<string, string>;
+  records: number;
+  size: number;
+  // A page of the partitions.
   state: Partition[];
 }
 
@@ -45,6 +48,8 @@ interface Record_ {
   key?: unknown;
   value: unknown;
   headers?: [string, unknown][];
+  // Size of the record in bytes, in place of a content that is too large for a page.
+  omitted_bytes?: number;
 }
 
 interface Row extends Record_ {
@@ -58,8 +63,12 @@ export function TopicsPage() {
   return <AllTopics />;
 }
 
-function readGroups(signal: AbortSignal): Promise<{ groups: Group[] }> {
-  return getJson<{ groups: Group[] }>("/v1/groups", { signal });
+const GROUPS = 500;
+
+// Reads groups: all behind `after`, or those of a topic.
+function readGroups(signal: AbortSignal, after = "", topic = ""): Promise<{ groups: Group[]; next?: string }> {
+  const query = new URLSearchParams({ limit: String(GROUPS), ...(after === "" ? {} : { after }), ...(topic === "" ? {} : { topic }) });
+  return getJson(`/v1/groups?${query}`, { signal, isShared: true });
 }
 
 function AllTopics() {
@@ -68,8 +77,9 @@ function AllTopics() {
   const prefix = query["prefix"] ?? "";
   const after = query["after"] ?? "";
   const isGroups = path[1] === "groups";
-  const topics = useRead(`topics ${prefix} ${after}`, (signal) => getJson<{ topics: Topic[]; next?: string | null }>(`/v1/topics?limit=1000&prefix=${encodeURIComponent(prefix)}${after ? `&after=${encodeURIComponent(after)}` : ""}`, { signal }), 5_000, true);
-  const groups = useRead("groups", readGroups, 5_000);
+  const topics = useRead(`topics ${prefix} ${after}`, (signal) => getJson<{ topics: Topic[]; next?: string | null }>(`/v1/topics?limit=1000&prefix=${encodeURIComponent(prefix)}${after && !isGroups ? `&after=${encodeURIComponent(after)}` : ""}`, { signal, isShared: true }), 5_000, true);
+  const groupsAfter = isGroups ? after : "";
+  const groups = useRead(`groups ${groupsAfter}`, (signal) => readGroups(signal, groupsAfter), 5_000);
   const readers = useMemo(() => {
     const found = new Map<string, [string, number][]>();
     for (const group of groups.value?.groups ?? []) {
@@ -83,7 +93,14 @@ function AllTopics() {
       <Tabs label="Topics" current={isGroups ? "groups" : "topics"} tabs={[["topics", "Topics", href(["topics"])], ["groups", "Consumer groups", href(["topics", "groups"])]]} />
       {isGroups ? (
         <Section title="Consumer groups" wide>
-          <Shown read={groups}>{({ groups: rows }) => <Groups rows={rows} />}</Shown>
+          <Shown read={groups}>
+            {({ groups: rows, next }) => (
+              <>
+                <Groups rows={rows} />
+                {next && <p class="more"><a href={href(["topics", "groups"], { after: next })}>Next page</a></p>}
+              </>
+            )}
+          </Shown>
         </Section>
       ) : (
         <Section title="Topics" wide>
@@ -159,9 +176,11 @@ function OneTopic({ name }: { name: string }) {
   const { query } = useStore(route);
   const tab = query["tab"] ?? "records";
   const path = ["topics", "topic", name];
-  const detail = useRead(`topic ${name}`, (signal) => getJson<TopicDetail>(`/v1/topics/${encodeURIComponent(name)}`, { signal }), 3_000);
-  const groups = useRead("groups", readGroups, 5_000);
-  const readers = (groups.value?.groups ?? []).filter((group) => name in group.topics);
+  // The page of partitions that was chosen, or that of the chosen partition.
+  const first = Number(query["first"] ?? 0) || PARTITIONS * Math.floor((Number(query["partition"] ?? 0) || 0) / PARTITIONS);
+  const detail = useRead(`topic ${name} ${first}`, (signal) => getJson<TopicDetail>(`/v1/topics/${encodeURIComponent(name)}?from=${first}&limit=${PARTITIONS}`, { signal, isShared: true }), 3_000, true);
+  const groups = useRead(`groups of ${name}`, (signal) => readGroups(signal, "", name), 5_000);
+  const readers = groups.value?.groups ?? [];
   return (
     <Page title={visible(name)} lead="Topic">
       <Crumbs items={[["Topics", ["topics"]], [name, null]]} />
@@ -170,8 +189,8 @@ function OneTopic({ name }: { name: string }) {
           <>
             <Stats>
               <Stat label="Partitions" value={count(topic.partitions)} />
-              <Stat label="Records" value={count(topic.state.reduce((sum, one) => sum + one.end - one.start, 0))} hint="offsets between start and end" />
-              <Stat label="Size" value={bytes(topic.state.reduce((sum, one) => sum + one.size, 0))} />
+              <Stat label="Records" value={count(topic.records)} hint="offsets between start and end" />
+              <Stat label="Size" value={bytes(topic.size)} />
               <Stat label="Groups" value={count(readers.length)} />
               <Stat label="Largest lag" value={count(readers.reduce((most, group) => Math.max(most, group.topics[name] ?? 0), 0))} />
             </Stats>
@@ -186,7 +205,7 @@ function OneTopic({ name }: { name: string }) {
               ]}
             />
             {tab === "records" && <Records topic={topic} />}
-            {tab === "partitions" && <Partitions topic={topic} />}
+            {tab === "partitions" && <Partitions topic={topic} first={first} />}
             {tab === "groups" && <Section title="Groups" wide><Groups rows={readers} /></Section>}
             {tab === "settings" && <Settings topic={topic} />}
           </>
@@ -196,7 +215,8 @@ function OneTopic({ name }: { name: string }) {
   );
 }
 
-function Partitions({ topic }: { topic: TopicDetail }) {
+function Partitions({ topic, first }: { topic: TopicDetail; first: number }) {
+  const pageAt = (start: number): string => href(["topics", "topic", topic.name], { tab: "partitions", first: start });
   return (
     <Section title="Partitions" wide>
       <Table
@@ -213,6 +233,13 @@ function Partitions({ topic }: { topic: TopicDetail }) {
           { title: "Size", number: (row) => row.size, cell: (row) => bytes(row.size) },
         ]}
       />
+      {topic.partitions > topic.state.length && (
+        <p class="more row">
+          {first > 0 && <a href={pageAt(Math.max(0, first - PARTITIONS))}>Earlier</a>}
+          {first + PARTITIONS < topic.partitions && <a href={pageAt(first + PARTITIONS)}>Later</a>}
+          <span class="note">{count(first)} to {count(first + topic.state.length - 1)} of {count(topic.partitions)}</span>
+        </p>
+      )}
     </Section>
   );
 }
@@ -238,10 +265,20 @@ function Settings({ topic }: { topic: TopicDetail }) {
 
 const PAGE = 50;
 const LIVE_ROWS = 200;
-const PARTITIONS_READ = 32;
+// Partitions whose newest records are read for a page without a chosen one.
+const PARTITIONS_READ = 16;
+// Bytes of a page of records, over all of its partitions.
+const PAGE_BYTES = 512 * 1_024;
+// Partitions of a topic or a group in one answer.
+const PARTITIONS = 1_000;
 
-async function readPage(topic: string, partition: number, from: number, limit: number, signal: AbortSignal): Promise<{ records: Record_[]; next: number }> {
-  return getJson(`/v1/topics/${encodeURIComponent(topic)}/partitions/${partition}/records?from=${from}&limit=${limit}`, { signal });
+interface Records_ {
+  records: Record_[];
+  next: number;
+}
+
+async function readPage(topic: string, partition: number, from: number, limit: number, size: number, signal: AbortSignal): Promise<Records_> {
+  return getJson(`/v1/topics/${encodeURIComponent(topic)}/partitions/${partition}/records?from=${from}&limit=${limit}&max_bytes=${size}`, { signal });
 }
 
 // Returns the first offset whose record is not older than `ms`, by halving the range.
@@ -250,7 +287,7 @@ async function offsetAt(topic: string, partition: Partition, ms: number, signal:
   let high = partition.committed_end;
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
-    const { records } = await readPage(topic, partition.partition, middle, 1, signal);
+    const { records } = await readPage(topic, partition.partition, middle, 1, 1_024, signal);
     const found = records[0];
     if (!found || found.offset >= high) high = middle;
     else if (found.timestamp_ms >= ms) high = middle;
@@ -275,14 +312,14 @@ function Records({ topic }: { topic: TopicDetail }) {
       let start = Math.max(chosen.start, chosen.committed_end - PAGE);
       if (from !== "") start = Math.max(chosen.start, Math.min(Number(from) || 0, chosen.committed_end));
       else if (time !== "") start = await offsetAt(topic.name, chosen, Date.parse(time), signal);
-      const read = await readPage(topic.name, chosen.partition, start, PAGE, signal);
+      const read = await readPage(topic.name, chosen.partition, start, PAGE, PAGE_BYTES, signal);
       return { start, next: read.next, rows: read.records.map((record): Row => ({ ...record, partition: chosen.partition })) };
     }
     const each = Math.max(5, Math.ceil((2 * PAGE) / Math.max(1, topic.state.length)));
     const filled = topic.state.filter((one) => one.committed_end > one.start).slice(0, PARTITIONS_READ);
     const pages = await Promise.all(
       filled.map(async (one) => {
-        const read = await readPage(topic.name, one.partition, Math.max(one.start, one.committed_end - each), each, signal);
+        const read = await readPage(topic.name, one.partition, Math.max(one.start, one.committed_end - each), each, Math.floor(PAGE_BYTES / filled.length), signal);
         return read.records.map((record): Row => ({ ...record, partition: one.partition }));
       }),
     );
@@ -300,12 +337,12 @@ function Records({ topic }: { topic: TopicDetail }) {
   const command = `telpher topic consume ${quoted(topic.name)}${chosen && from ? ` --from ${from}` : ""}${isLive ? " --follow" : ""}`;
   const matches = (row: Row): boolean => filter === "" || shown(row.value).includes(filter) || shown(row.key ?? "").includes(filter);
   return (
-    <Section title="Records" note={!chosen && topic.state.length > PARTITIONS_READ ? `the newest of the first ${PARTITIONS_READ} partitions` : !chosen ? "the newest of all partitions" : undefined} wide>
+    <Section title="Records" note={!chosen && topic.partitions > PARTITIONS_READ ? `the newest of ${PARTITIONS_READ} partitions` : !chosen ? "the newest of all partitions" : undefined} wide>
       <div class="bar-of-fields">
         <Select
           label="Partition"
           value={chosen ? String(chosen.partition) : ""}
-          options={[["", "All, newest"] as const, ...topic.state.slice(0, 1_000).map((one) => [String(one.partition), String(one.partition)] as const)]}
+          options={[["", "All, newest"] as const, ...topic.state.map((one) => [String(one.partition), String(one.partition)] as const)]}
           onChange={(value) => {
             live.current = [];
             setQuery({ partition: value, from: "", time: "", live: "" });
@@ -330,14 +367,14 @@ function Records({ topic }: { topic: TopicDetail }) {
       {isLive && chosen && (
         <>
           <p class="note" role="status">New records of partition {chosen.partition} appear here, the newest first.</p>
-          <RecordTable rows={live.current.filter(matches)} empty="No record has arrived yet" />
+          <RecordTable topic={topic.name} rows={live.current.filter(matches)} empty="No record has arrived yet" />
         </>
       )}
       {!(isLive && chosen) && (
         <Shown read={page}>
           {({ rows, start, next }) => (
             <>
-              <RecordTable rows={rows.filter(matches)} empty={filter ? "No record of this page contains the text" : "There are no records"} />
+              <RecordTable topic={topic.name} rows={rows.filter(matches)} empty={filter ? "No record of this page contains the text" : "There are no records"} />
               {chosen && (
                 <p class="more row">
                   {start > chosen.start && <a href={href(["topics", "topic", topic.name], { partition: chosen.partition, from: Math.max(chosen.start, start - PAGE), filter })}>Earlier</a>}
@@ -367,7 +404,51 @@ function kindOf(value: unknown): string {
   return "JSON";
 }
 
-function RecordTable({ rows, empty }: { rows: readonly Row[]; empty: string }) {
+// A record that is too large for a page: its size, and its content on request.
+function LargeRecord({ topic, row }: { topic: string; row: Row }) {
+  const [record, setRecord] = useState<Record_>();
+  const [error, setError] = useState<Error>();
+  const load = async (): Promise<void> => {
+    try {
+      const path = `/v1/topics/${encodeURIComponent(topic)}/partitions/${row.partition}/records?from=${row.offset}&limit=1`;
+      setRecord((await getJson<Records_>(path)).records[0]);
+    } catch (failed) {
+      setError(failed instanceof Error ? failed : new Error(String(failed)));
+    }
+  };
+  if (record) return <Content record={record} isOpen />;
+  return (
+    <>
+      <button type="button" class="quiet small" onClick={() => void load()}>Load {bytes(row.omitted_bytes ?? 0)}</button>
+      {error && <Failure error={error} />}
+    </>
+  );
+}
+
+function Content({ record, isOpen = false }: { record: Record_; isOpen?: boolean }) {
+  return (
+    <details class="inline" open={isOpen}>
+      <summary>
+        <Badge>{kindOf(record.value)}</Badge> <span class="name clip">{visible(shown(record.value).slice(0, 200))}</span>
+      </summary>
+      {record.headers && record.headers.length > 0 && (
+        <dl class="pairs">
+          {record.headers.map(([key, value], index) => (
+            <div key={index}>
+              <dt>{visible(key)}</dt>
+              <dd>{visible(shown(value))}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {record.key !== undefined && (<><p class="label">Key</p><Body text={shown(record.key)} /></>)}
+      <p class="label">Value</p>
+      <Body text={shown(record.value)} />
+    </details>
+  );
+}
+
+function RecordTable({ topic, rows, empty }: { topic: string; rows: readonly Row[]; empty: string }) {
   return (
     <Table
       label="Records"
@@ -382,26 +463,7 @@ function RecordTable({ rows, empty }: { rows: readonly Row[]; empty: string }) {
         {
           title: "Value",
           class: "grow",
-          cell: (row) => (
-            <details class="inline">
-              <summary>
-                <Badge>{kindOf(row.value)}</Badge> <span class="name clip">{visible(shown(row.value).slice(0, 200))}</span>
-              </summary>
-              {row.headers && row.headers.length > 0 && (
-                <dl class="pairs">
-                  {row.headers.map(([key, value], index) => (
-                    <div key={index}>
-                      <dt>{visible(key)}</dt>
-                      <dd>{visible(shown(value))}</dd>
-                    </div>
-                  ))}
-                </dl>
-              )}
-              {row.key !== undefined && (<><p class="label">Key</p><Body text={shown(row.key)} /></>)}
-              <p class="label">Value</p>
-              <Body text={shown(row.value)} />
-            </details>
-          ),
+          cell: (row) => (row.omitted_bytes === undefined ? <Content record={row} /> : <LargeRecord topic={topic} row={row} />),
         },
         { title: "Headers", number: (row) => row.headers?.length ?? 0, cell: (row) => row.headers?.length ?? 0 },
       ]}
