@@ -5,21 +5,19 @@
 // the documentation into docs/images.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import puppeteer from "puppeteer-core";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { loadTests } from "./load.mjs";
+import { SIZES, checkAccessibility, checkFits, launch, open, root, shows } from "./page.mjs";
+import { clusterPicture, demoPicture, placeTests } from "./places.mjs";
 import { Api, HOSTILE, World, ended, fill, streamAnswer, until } from "./world.mjs";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const [program, ...rest] = process.argv.slice(2);
 const withPictures = rest.includes("--pictures");
 const wanted = rest.filter((word) => !word.startsWith("--"));
 if (!program) throw new Error("the path of telpher is missing");
 
-const AXE = readFileSync(join(root, "node_modules/axe-core/axe.min.js"), "utf8");
 const PICTURES = join(root, "../docs/images");
-const SIZES = { desktop: { width: 1280, height: 860 }, phone: { width: 390, height: 844, isMobile: true, hasTouch: true, deviceScaleFactor: 2 } };
 
 // The address of each page, and a text that it shows when it is complete.
 const PAGES = [
@@ -57,52 +55,6 @@ const PAGES = [
   ["metrics", "#/node/metrics?filter=journal", "telpher_journal_records_total"],
   ["missing", "#/nothing", "There is no such page"],
 ];
-
-const shows = (page, text) =>
-  until(`the page shows "${text}"`, () => page.evaluate((wanted) => document.body.innerText.includes(wanted), text), 30_000).catch(async (error) => {
-    const seen = await page.evaluate(() => document.body.innerText.slice(0, 1_500));
-    throw new Error(`${error.message}; it shows:\n${seen}`);
-  });
-
-// Opens a page that fails the test if it logs an error or asks another host.
-async function open(browser, base, { size = "desktop", theme = "light", hash = "#/now", insecure = false } = {}) {
-  const context = await browser.createBrowserContext();
-  const page = await context.newPage();
-  if (insecure) await trustAnyCertificate(page);
-  const problems = [];
-  page.on("console", (message) => {
-    if (message.type() === "error" && !page.quiet) problems.push(`${message.text()} (${message.location()?.url ?? ""})`);
-  });
-  page.on("pageerror", (error) => problems.push(String(error)));
-  page.on("request", (request) => {
-    const url = request.url();
-    if (!url.startsWith(base) && !url.startsWith("data:")) problems.push(`a request to ${url}`);
-  });
-  await page.setViewport(SIZES[size]);
-  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }, { name: "prefers-reduced-motion", value: "reduce" }]);
-  await page.goto(`${base}/ui/${hash}`);
-  page.problems = problems;
-  page.end = () => context.close();
-  return page;
-}
-
-// Accepts the certificate of a test, which no authority has signed.
-async function trustAnyCertificate(page) {
-  const session = await page.createCDPSession();
-  await session.send("Security.setIgnoreCertificateErrors", { ignore: true });
-}
-
-async function checkAccessibility(page, name) {
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  const text = violations.map((one) => `${one.id}: ${one.help}\n    ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any.map((any) => any.message).join("; ")}`).join("\n    ")}`);
-  assert.deepEqual(text, [], `axe on ${name}`);
-}
-
-async function checkFits(page, name) {
-  const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
-  assert.ok(content <= window, `${name} is ${content} wide in a window of ${window}`);
-}
 
 const tests = {
   async pages({ browser, node }) {
@@ -283,20 +235,6 @@ const tests = {
     await page.end();
   },
 
-  async tls({ browser, world }) {
-    const [certificate, key] = ["tls.pem", "tls.key"].map((name) => join(world.directory, name));
-    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-    await world.run(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", certificate, "-days", "2", ...subject], "openssl");
-    const node = await world.serve("encrypted", ["--tls-certificate", certificate, "--tls-key", key]);
-    assert.ok(node.http.startsWith("https://"), node.http);
-    const page = await open(browser, node.http, { hash: "#/node/doctor", insecure: true });
-    await shows(page, "file system");
-    await page.evaluate(() => (location.hash = "#/topics"));
-    await shows(page, "There is no topic");
-    assert.deepEqual(page.problems, []);
-    await page.end();
-  },
-
   async member({ browser, world }) {
     const nodes = await world.cluster();
     const address = (node) => `http://${node.http}`;
@@ -343,6 +281,8 @@ const PICTURES_OF = [
   ["console-agent", "#/agents/acme/travel/planner?method=search", "Find connections", "dark"],
   ["console-topic", "#/topics/topic/orders", "customer-", "light"],
   ["console-group", "#/topics/groups/billing?tab=reset&to=shift&by=-10", "--shift-by -10 --dry-run", "light"],
+  ["console-mailbox", "#/mailboxes/acme/jobs/resize?show=dead", "photo-0.jpg", "light"],
+  ["console-node", "#/node", "Write amplification", "light"],
 ];
 
 async function takePictures({ browser, node, api }) {
@@ -370,13 +310,8 @@ async function takePictures({ browser, node, api }) {
   }
   busy.is = false;
   await load;
-}
-
-// The path of the browser, which the library does not look for.
-function chromium() {
-  const found = (process.env.PATH ?? "").split(":").map((folder) => join(folder, "chromium")).find((path) => existsSync(path));
-  if (!found) throw new Error("chromium is missing\nhint: cargo xtask setup");
-  return found;
+  await demoPicture({ browser, world }, join(PICTURES, "console-agents.png"));
+  await clusterPicture({ browser, world }, join(PICTURES, "console-cluster.png"));
 }
 
 const world = new World(program);
@@ -385,10 +320,10 @@ let failed = 0;
 try {
   const node = await world.serve("main");
   const api = await fill(world, node, { mailboxes: withPictures ? 0 : 2_000 });
-  browser = await puppeteer.launch({ executablePath: chromium(), args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"] });
-  const given = { browser, node, api, world };
+  browser = await launch();
+  const given = { browser, node, api, world, pages: PAGES };
   if (withPictures) await takePictures(given);
-  for (const [name, test] of Object.entries(tests)) {
+  for (const [name, test] of Object.entries({ ...tests, ...loadTests, ...placeTests })) {
     if (wanted.length > 0 ? !wanted.includes(name) : withPictures) continue;
     const start = Date.now();
     try {

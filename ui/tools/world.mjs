@@ -3,6 +3,7 @@
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import https from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -93,25 +94,45 @@ export async function until(what, condition, ms = 60_000) {
 }
 
 export class Api {
-  constructor(node) {
+  // `token` and `ca`, a certificate, are those of a guarded node.
+  constructor(node, { token, ca } = {}) {
     this.base = node.http;
+    this.token = token;
+    this.ca = ca;
   }
 
   async ask(method, path, body, headers = {}) {
     const json = typeof body !== "string" && body !== undefined;
-    const answer = await fetch(this.base + path, {
-      method,
-      headers: json ? { "content-type": "application/json", ...headers } : headers,
-      body: json ? JSON.stringify(body) : body,
-    });
-    const text = await answer.text();
-    if (!answer.ok && answer.status !== 429 && answer.status !== 403) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    const all = { ...(json ? { "content-type": "application/json" } : {}), ...(this.token ? { authorization: `Bearer ${this.token}` } : {}), ...headers };
+    const { status, text } = await this.send(method, path, all, json ? JSON.stringify(body) : body);
+    if (status >= 300 && status !== 429 && status !== 403) throw new Error(`${method} ${path}: ${status} ${text}`);
     return text === "" ? null : JSON.parse(text);
+  }
+
+  async send(method, path, headers, body) {
+    if (this.ca) return sendOverTls(this.base + path, { method, headers, ca: this.ca }, body);
+    const answer = await fetch(this.base + path, { method, headers, body });
+    return { status: answer.status, text: await answer.text() };
   }
 
   append(id, messages, place = "") {
     return this.ask("POST", `/v1${place}/conversations/${id}/messages`, { messages });
   }
+}
+
+// `fetch` has no option for the certificate of a server.
+function sendOverTls(url, options, body) {
+  return new Promise((resolve, reject) => {
+    const sent = https.request(url, options, (answer) => {
+      let text = "";
+      answer.setEncoding("utf8");
+      answer.on("data", (piece) => (text += piece));
+      answer.on("end", () => resolve({ status: answer.statusCode, text }));
+      answer.on("error", reject);
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });
 }
 
 const DESCRIPTION = {
@@ -134,7 +155,7 @@ const DESCRIPTION = {
 
 const text = (role, from, content, tokens) => ({ role, from, content, tokens });
 
-// Fills a node. Returns what has to be ended: an answer that is being streamed.
+// Fills a node, and returns its API.
 export async function fill(world, node, { mailboxes = 0 } = {}) {
   const api = new Api(node);
   world.listen(node, "acme/travel/planner", DESCRIPTION);
@@ -143,7 +164,13 @@ export async function fill(world, node, { mailboxes = 0 } = {}) {
   world.listen(node, "acme/support/triage");
   world.listen(node, "acme/support/writer");
   await until("agents are connected", async () => (await api.ask("GET", "/v1/agents")).agents.filter((one) => one.name.startsWith("acme/") && one.instances.length > 0).length === 4);
+  await fillOverHttp(api, { mailboxes });
+  await world.run(["-b", node.kafka, "-G", "billing", "-X", "auto.offset.reset=earliest", "-X", "enable.auto.commit=true", "-c", "90", "-q", "orders"], "kcat");
+  return api;
+}
 
+// Fills a node with what HTTP alone can do: everything but connected agents and consumer groups.
+export async function fillOverHttp(api, { mailboxes = 0 } = {}) {
   const limits = [
     { name: "agent-requests", match: "*/*/*", unit: "requests", capacity: 20, refill: "10/m" },
     { name: "org-spend", match: "*", unit: "usd_micros", budget: 50_000_000, every: "day" },
@@ -191,7 +218,6 @@ export async function fill(world, node, { mailboxes = 0 } = {}) {
   }));
   await api.ask("POST", "/v1/topics/orders/records", orders);
   await api.ask("POST", "/v1/topics/telemetry/records", [{ value: "plain text" }, { value: { base64: "AAH/" } }, { value: null, key: "k" }]);
-  await world.run(["-b", node.kafka, "-G", "billing", "-X", "auto.offset.reset=earliest", "-X", "enable.auto.commit=true", "-c", "90", "-q", "orders"], "kcat");
 
   for (let index = 0; index < 9; index += 1) await api.ask("POST", "/v1/acme/jobs/agents/resize/write", JSON.stringify({ image: `photo-${index}.jpg`, width: 640 }), { "content-type": "application/json" });
   await api.ask("POST", "/v1/acme/jobs/agents/resize/write", HOSTILE, { "content-type": "text/plain" });
@@ -200,7 +226,6 @@ export async function fill(world, node, { mailboxes = 0 } = {}) {
 
   const names = Array.from({ length: mailboxes }, (_, index) => `worker-${String(index).padStart(5, "0")}`);
   while (names.length > 0) await Promise.all(names.splice(0, 50).map((name) => api.ask("POST", `/v1/big/fleet/agents/${name}/write`, "x", { "content-type": "text/plain" })));
-  return api;
 }
 
 // Streams an answer into a conversation, piece by piece, until `end` is called.

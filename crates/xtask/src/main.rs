@@ -75,7 +75,7 @@ const TASKS: [Task; 24] = [
     },
     Task {
         name: "ui",
-        about: "build the console; --check: is the committed one that of ui/; --browser: test it in Chromium",
+        about: "build the console; --check: is the committed one that of ui/; --browser: test it in Chromium; --scale: measure it at a large node",
         run: ui::run,
     },
     Task {

@@ -14,7 +14,8 @@ use crate::tree;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Builds the console. `--check` fails if the committed one is not that of `ui/`; `--browser` tests the
-/// committed one in Chromium, against a node.
+/// committed one in Chromium, against a node; `--scale` measures it at a node with 10,000 agents,
+/// 100,000 conversations and 10,000 partitions.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
@@ -25,7 +26,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         ["--check"] => short(),
         ["--browser", ref rest @ ..] => browser(rest),
-        _ => bail!("unknown arguments\nhint: --check, or --browser [--pictures]"),
+        ["--scale", ref rest @ ..] => scale(rest),
+        _ => bail!("unknown arguments\nhint: --check, --browser [--pictures], or --scale"),
     }
 }
 
@@ -49,7 +51,29 @@ fn browser(args: &[&str]) -> Result<()> {
     let program = program.to_string_lossy();
     let mut all = vec!["tools/browser.mjs", &*program];
     all.extend(args);
-    node("console: in Chromium", &all, 15 * MINUTE)
+    node("console: in Chromium", &all, 20 * MINUTE)
+}
+
+/// Measures the pages at a large node: sizes of answers, numbers of requests, and the processor time of
+/// the node. `--program PATH` takes another node than a release build.
+fn scale(args: &[&str]) -> Result<()> {
+    install()?;
+    let (program, rest) = match args {
+        ["--program", program, rest @ ..] => ((*program).to_owned(), rest),
+        rest => {
+            let build = &mut cargo(&["build", "--release", "--package", "telpher"]);
+            step::run("build the node", build, 60 * MINUTE)?;
+            let program = tree::root()?.join("target/release/telpher");
+            (program.to_string_lossy().into_owned(), rest)
+        }
+    };
+    let mut all = vec!["tools/scale.mjs", &*program];
+    // The shares of a core are those of an optimized program.
+    if !matches!(args, ["--program", ..]) {
+        all.push("--optimized");
+    }
+    all.extend(rest);
+    node("console: at scale, in Chromium", &all, 30 * MINUTE)
 }
 
 /// Installs the packages of the lock file; fast if they are installed.
