@@ -74,6 +74,11 @@ const NEEDS: [RequiredProgram; 11] = [
         package: "redis-tools",
         reason: "tests of shared quotas query those servers",
     },
+    RequiredProgram {
+        program: "tmux",
+        package: "tmux",
+        reason: "tests of `telpher top` press its keys and read its screen",
+    },
 ];
 
 /// Python's `venv` module, which no program of its own indicates.

@@ -1,5 +1,7 @@
 //! `telpher top`: its tables, and its screen in a pseudo-terminal.
 
+mod tmux;
+
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
