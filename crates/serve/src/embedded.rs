@@ -7,6 +7,7 @@ use config::native::Socket;
 use config::{Config, HostPort};
 use console::{Exit, Failure};
 use model::ByteSize;
+use quota_service::LimitConfig;
 use tempfile::TempDir;
 
 use super::descriptors::Grant;
@@ -22,6 +23,8 @@ pub struct Embedded {
     pub tcp: String,
     /// The address of the Unix socket.
     pub unix: String,
+    /// The address of the console, if the node serves it.
+    pub console: Option<String>,
     config: Config,
     /// The journal outlives each node, so the next node finds its data.
     journal: Arc<Journal>,
@@ -34,6 +37,32 @@ pub struct Embedded {
 impl Embedded {
     /// Starts the node on the current runtime, and threads for its connections.
     pub async fn start() -> Result<Self, Failure> {
+        Self::start_with(Config::default(), None).await
+    }
+
+    /// Starts the node with an HTTP listener, which serves the console, and with a limit for each
+    /// agent.
+    pub async fn start_with_console() -> Result<Self, Failure> {
+        let limit = LimitConfig {
+            name: "agent-requests".to_owned(),
+            pattern: "*/*/*".to_owned(),
+            unit: "requests".to_owned(),
+            capacity: Some(20),
+            refill: Some("3/s".to_owned()),
+            ..LimitConfig::default()
+        };
+        let limit = limit.read().map_err(|reasons| {
+            let message = format!("the limit of the demo is invalid: {}", reasons.join("; "));
+            Failure::new(Exit::Failed, message).hint("this is a defect: please report it")
+        })?;
+        let config = Config {
+            limits: vec![limit],
+            ..Config::default()
+        };
+        Self::start_with(config, Some(HostPort::loopback(0))).await
+    }
+
+    async fn start_with(mut config: Config, http: Option<HostPort>) -> Result<Self, Failure> {
         let dir = tempfile::Builder::new()
             .prefix("telpher-demo-")
             .tempdir()
@@ -42,11 +71,10 @@ impl Embedded {
                 Failure::new(Exit::Failed, message).hint("TMPDIR selects another directory")
             })?;
         let socket = dir.path().join("telpher.sock");
-        let mut config = Config::default();
         config.data.dir = dir.path().to_owned();
         config.native.socket = Socket::At(socket.clone());
         config.native.listen = Some(HostPort::loopback(0));
-        config.http.listen = None;
+        config.http.listen = http;
         config.kafka.listen = None;
         config.slim.listen = None;
         config.journal.segment_size = SEGMENT_SIZE;
@@ -55,11 +83,14 @@ impl Embedded {
         let running = start(&config, &journal, &sync_times).await?;
         let address = running.addresses().native;
         let port = address.map_or(0, |address| address.port());
-        // A restart uses the same port.
+        let http = running.addresses().http;
+        // A restart uses the same ports.
         config.native.listen = Some(HostPort::loopback(port));
+        config.http.listen = http.map(|address| HostPort::loopback(address.port()));
         Ok(Self {
             tcp: format!("tcp://127.0.0.1:{port}"),
             unix: format!("unix://{}", socket.display()),
+            console: http.map(|address| format!("http://{address}/ui/")),
             config,
             journal,
             sync_times,

@@ -113,8 +113,11 @@ impl Urls {
     fn to_try(&self) -> String {
         let url = self.native.as_ref().or(self.socket.as_ref());
         let flag = url.map_or(String::new(), |url| flag_for(url));
+        let console = self.console().map_or(String::new(), |console| {
+            format!("\nOpen the console in a browser: {console}\n")
+        });
         format!(
-            "\nTry these commands, the first one in another terminal:\n  \
+            "{console}\nTry these commands, the first one in another terminal:\n  \
              telpher listen acme/demo/echo --echo{flag}\n  \
              telpher request acme/demo/echo hello{flag}\n  \
              telpher agents{flag}\n\

@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use crate::support::Place;
+use crate::support::{Place, eventually};
 
 #[test]
 fn the_demo_shows_every_exchange_and_ends_by_itself() {
@@ -56,6 +56,50 @@ fn the_demo_shows_every_exchange_and_ends_by_itself() {
         let answers = count(&format!("{researcher} → planner "));
         assert!(answers >= 2, "{researcher} answered {answers}:\n{text}");
     }
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
+/// A demo that serves the console: its agents are found over HTTP until Ctrl-C.
+#[test]
+fn demo_with_console_shows_its_agents_until_interrupted() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = Place::new().with_variable("TMPDIR", temporary.path().to_str().unwrap());
+    let mut demo = place.start(["demo", "--ui", "--json"]);
+    let console = loop {
+        let line: serde_json::Value = serde_json::from_str(&demo.line()).unwrap();
+        let text = line["text"].as_str().unwrap_or_default().to_owned();
+        if let Some(url) = text.strip_prefix("open the console in a browser: ") {
+            break url.to_owned();
+        }
+    };
+    let base = console.strip_suffix("/ui/").unwrap().to_owned();
+    let get = |path: &str| place.shell(&format!("curl -s -f '{base}{path}'")).stdout;
+    assert!(get("/ui/").contains("<script"), "{}", get("/ui/"));
+    let json =
+        |path: &str| serde_json::from_str::<serde_json::Value>(&get(path)).unwrap_or_default();
+    eventually("the agents are at work", || {
+        let agents = json("/v1/agents?prefix=acme/desk/");
+        let agents = agents["agents"].as_array().unwrap();
+        let is_at_work = |name: &str| {
+            agents.iter().any(|agent| {
+                agent["name"] == format!("acme/desk/{name}")
+                    && agent["instances"][0]["delivered"].as_u64() > Some(1)
+            })
+        };
+        ["researcher", "calculator", "writer"]
+            .into_iter()
+            .all(is_at_work)
+    });
+    let description = json("/v1/acme/desk/agents/researcher/description");
+    assert_eq!(description["methods"][0]["name"], "look_up");
+    eventually("a take is denied", || {
+        json("/v1/top?by=denied")["rows"][0]["name"] == "acme/desk/planner"
+    });
+    eventually("the conversation goes on", || {
+        json("/v1/acme/desk/conversations/tea-time")["head_seq"].as_u64() > Some(4)
+    });
+    demo.signal(rustix::process::Signal::INT);
+    demo.end().expect(0);
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
 }
 

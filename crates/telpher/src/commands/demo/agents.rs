@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use client::{
-    Attachment, Client, Context, Fault, Request, Server, SubscribeOptions, Subscription, service,
+    Attachment, Client, Context, Description, Fault, Method, Request, Server, SubscribeOptions,
+    Subscription, service,
 };
 use console::Failure;
 use serve::Embedded;
@@ -51,8 +52,30 @@ async fn connect(url: &str, agent: &str) -> Result<Client, Failure> {
 
 async fn serve(url: &str, agent: &str, server: Server) -> Result<Attachment, Failure> {
     let client = connect(url, agent).await?;
-    let attached = server.attach(&client, &demo_name(agent)?).await;
+    let options = SubscribeOptions::new().describe(description(agent));
+    let name = demo_name(agent)?;
+    let attached = server.attach_with(&client, &name, options).await;
     attached.map_err(broken)
+}
+
+/// Returns what an agent says about itself.
+fn description(agent: &str) -> Description {
+    let about = |text: &str| Description::new().version("1.0").text(text);
+    let method = |name: &str, text: &str| Method::new(name).text(text);
+    match agent.split('/').next() {
+        Some("researcher") => about("Looks facts up.")
+            .method(method(
+                "look_up",
+                "The body is a topic: tides, telphers, tapirs or tea.",
+            ))
+            .method(method("echo", "Answers with the body of the request.")),
+        Some("calculator") => about("Adds and divides, called from Rust by its types.")
+            .method(method("add", "The sum of two numbers."))
+            .method(method("divide", "The quotient of two numbers.")),
+        Some("writer") => about("Writes poems.")
+            .method(method("haiku", "The lines of a poem, one after the other.").streamed()),
+        _ => Description::new(),
+    }
 }
 
 /// Subscribes an agent that receives messages and writes.
