@@ -6,14 +6,14 @@ pub(crate) const FILES: [File; 3] = [
     File {
         name: "",
         content_type: "text/html; charset=utf-8",
-        hash: "58b9c9502835a986",
+        hash: "8bf8926cdb308317",
         gzip: include_bytes!("../dist/index.html.gz"),
     },
     File {
-        name: "app-a1a56ad943b8ff33.js",
+        name: "app-a5caff18be0ca1d6.js",
         content_type: "text/javascript; charset=utf-8",
-        hash: "a1a56ad943b8ff33",
-        gzip: include_bytes!("../dist/app-a1a56ad943b8ff33.js.gz"),
+        hash: "a5caff18be0ca1d6",
+        gzip: include_bytes!("../dist/app-a5caff18be0ca1d6.js.gz"),
     },
     File {
         name: "app-8ba1622c75413764.css",
