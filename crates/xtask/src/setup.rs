@@ -18,7 +18,7 @@ struct RequiredProgram {
 
 /// Programs that building and testing use. The `x` script checks for `cc` too, before xtask is
 /// built.
-const NEEDS: [RequiredProgram; 11] = [
+const NEEDS: [RequiredProgram; 12] = [
     RequiredProgram {
         program: "cc",
         package: "build-essential",
