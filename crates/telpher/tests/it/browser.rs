@@ -471,7 +471,7 @@ fn console_runs_in_chromium_under_its_policy() {
         "Skip to the content",
         "aria-current=\"page\"",
         "<h1",
-        "Filter by name",
+        "Names that begin with",
     ] {
         assert!(page.contains(text), "no `{text}`: {page}");
     }

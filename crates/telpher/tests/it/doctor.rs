@@ -183,9 +183,11 @@ fn a_running_node_tells_administrators_its_configuration_and_checks() {
         serde_json::from_str::<Value>(&report).unwrap()
     };
     let report = doctor(&node);
-    for name in ["node", "directory", "sync", "http port", "socket", "backup"] {
+    for name in ["node", "directory", "http port", "socket", "backup"] {
         assert_eq!(check(&report, name)["verdict"], "ok", "{name}: {report:#}");
     }
+    // Its verdict depends on the disk of the machine.
+    assert!(check(&report, "sync")["detail"].is_string(), "{report:#}");
     let backup = place.path("backup");
     let url = node.url("native");
     let made = format!("backup {} --url {url}", backup.display());

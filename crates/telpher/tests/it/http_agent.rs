@@ -90,7 +90,8 @@ async fn stored(caller: &Caller, id: &str) -> Value {
         if head["status"] == 200 {
             return serde_json::from_slice(&body).unwrap();
         }
-        assert_eq!(head["status"], 404);
+        let text = String::from_utf8_lossy(&body);
+        assert_eq!(head["status"], 404, "{text}");
     }
 }
 
