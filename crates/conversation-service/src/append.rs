@@ -293,7 +293,10 @@ impl Conversations {
                 now_ms,
             };
             let ticket = self.write_with(target, room, messages.said(), scratch, extra)?;
-            self.keep_unsynced(room, messages, scratch, ticket);
+            // A message whose id only the node knows cannot be retried.
+            if messages.iter().any(|(message, ..)| message.id.is_some()) {
+                self.keep_unsynced(room, messages.iter().map(|(.., seq)| seq), scratch, ticket);
+            }
             Ok::<_, ConversationError>(())
         })?;
         Ok(Appended::new(plan, made))
@@ -347,7 +350,11 @@ impl Conversations {
                 name,
                 now_ms,
             };
-            self.write_with(target, room, said, scratch, extra)
+            let ticket = self.write_with(target, room, said, scratch, extra)?;
+            if is_new {
+                self.keep_unsynced(room, std::iter::once(plan.head), scratch, ticket);
+            }
+            Ok::<_, ConversationError>(())
         })?;
         self.platform.counters.count(Counter::Messages);
         Ok(Appended::new(plan, Vec::new()))
@@ -362,18 +369,15 @@ impl Conversations {
             .collect()
     }
 
+    /// Keeps the records of new messages in memory until they are on disk, for look-ups of their ids.
     fn keep_unsynced(
         &self,
         room: &mut Room,
-        messages: NewMessages<'_>,
+        seqs: impl Iterator<Item = u64>,
         scratch: &Scratch,
         ticket: Ticket,
     ) {
-        // A message whose id only the node knows cannot be retried.
-        if messages.iter().all(|(message, ..)| message.id.is_none()) {
-            return;
-        }
-        let records = messages.iter().map(|(.., seq)| seq).zip(scratch.records());
+        let records = seqs.zip(scratch.records());
         room.unsynced.push(records, ticket, |ticket| {
             self.store.journal.status(ticket) != journal::Status::Pending
         });

@@ -74,6 +74,24 @@ pub(super) fn finish(writer: &mut DraftWriter, parts: &str, status: Status) -> P
 }
 
 #[test]
+fn an_answer_that_has_ended_is_found_before_it_is_on_disk() {
+    let mut fixture = fixture();
+    let mut pending = fixture.open("answer").unwrap();
+    fixture.line.step();
+    let mut writer = done(&mut pending).unwrap().unwrap();
+    push(&mut writer, &["a"]);
+    let mut finished = finish(&mut writer, "a", Status::Complete);
+    let mut found = fixture
+        .conversations()
+        .seq_of(&named("a/b/c"), "answer")
+        .unwrap();
+    assert!(done(&mut found).is_none(), "its sync is waited for");
+    fixture.line.step();
+    assert_eq!(done(&mut found).unwrap().unwrap(), 2);
+    assert!(done(&mut finished).unwrap().is_ok());
+}
+
+#[test]
 fn watchers_see_an_answer_while_it_is_streamed_and_then_its_message() {
     let mut fixture = fixture();
     let mut watch = fixture.watch(0);
