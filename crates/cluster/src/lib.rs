@@ -39,6 +39,6 @@ pub use link::{
 };
 pub use member::{AddressError, Addresses, Member};
 pub use membership::Members;
-pub use node::{Acceptor, Node, Settings, StartError};
+pub use node::{Acceptor, LEASE, Node, Settings, StartError};
 pub use raft::LogError;
 pub use stall::stall;

@@ -32,6 +32,9 @@ const HEARTBEAT: Duration = Duration::from_millis(100);
 const ELECTION_MIN: Duration = Duration::from_millis(400);
 const ELECTION_MAX: Duration = Duration::from_millis(800);
 
+/// The lease of a leader: no other member leads before so long a time has passed without its heartbeats.
+pub const LEASE: Duration = ELECTION_MAX;
+
 /// A member counts towards the quorum that a removal leaves if it answered and had everything at most so
 /// long ago.
 const UP_TO_DATE_MAX: Duration = Duration::from_secs(2);

@@ -21,7 +21,7 @@ use model::ErrorCode;
 use node::Node;
 use parking_lot::Mutex;
 
-/// Oldest answer that is shared, whatever the client accepts.
+/// Age limit of shared answers, in seconds, also for clients that accept older ones.
 const AGE_MAX_S: u64 = 5;
 
 /// Most answers in memory.
@@ -70,7 +70,7 @@ impl RecentAnswers {
         }
     }
 
-    /// Returns the place of an answer; a new one that nobody shares if there are too many.
+    /// Returns the place of an answer. If there are too many, the place is new and not shared.
     fn slot(&self, key: String, now_ns: u64) -> Slot {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&key) {

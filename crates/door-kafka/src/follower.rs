@@ -4,8 +4,8 @@
 //! and repeat them. So a client keeps its connection while leaders change, as at a broker of Apache Kafka
 //! that keeps running. Many clients repeat no request whose connection ends before the first answer.
 //!
-//! The leader alone has the users and topics; the member knows the names of the latter. Where clients have to authenticate, only ApiVersions is answered here,
-//! and a connection ends with that to the leader.
+//! The leader alone has the users and topics; the member knows the names of the topics. Where clients have
+//! to authenticate, only ApiVersions is answered here, and a connection ends with that to the leader.
 //!
 //! This module knows neither how the leader is found nor how it is reached: see [`Leader`]. Invariant:
 //! *a request is answered once, by the leader or here, in the order of the requests.*

@@ -104,7 +104,7 @@ pub enum ResetError {
         refused: usize,
         /// The number of all offsets.
         count: usize,
-        /// Why the first one was refused.
+        /// Reason for which the first one was refused.
         reason: Refused,
     },
     /// See [`GroupError`].

@@ -1,11 +1,9 @@
 //! Raw streams over HTTP.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use crate::name_tokens::NameTokens;
-use crate::{Door, Events, client, serve_routes};
+use crate::{Door, Events, client};
 
 const RECORDS: &str = "/v1/acme/demo/streams/log/records";
 
@@ -146,14 +144,7 @@ async fn streams_are_listed_trimmed_and_deleted() {
 #[tokio::test]
 async fn only_a_token_for_the_name_deletes_records_of_a_stream() {
     let door = Door::open().await;
-    let routes = door_http::routes(
-        door.node.clone(),
-        Arc::new(NameTokens),
-        Arc::default(),
-        &[],
-        None,
-    );
-    let address = serve_routes(routes).await;
+    let address = NameTokens::serve(&door).await;
     let ask = async |method: &str, path: &str, name: &str| {
         let bearer = format!("Bearer {name}");
         let headers = [

@@ -1,4 +1,4 @@
-//! One connection of a client, and its connections to leaders, one after the other.
+//! The connection of a client, and the successive connections to leaders that serve it.
 
 use std::future::pending;
 use std::io;
@@ -155,7 +155,6 @@ impl<'a, L: Leader> Connection<'a, L> {
     ) -> Result<ExchangeEnd, CloseCause> {
         let LeaderStream { stream, end } = leader;
         let Stream { source, sink, .. } = stream;
-        let asked = PendingRequest::of(&frame);
         let is_lost = Notify::new();
         let (trust, admitted) = (self.trust(), self.admitted());
         let Self {
@@ -166,9 +165,9 @@ impl<'a, L: Leader> Connection<'a, L> {
             ..
         } = self;
         let outward = async {
-            let mut next = (frame, asked);
+            let mut frame = frame;
             loop {
-                let (frame, asked) = next;
+                let asked = PendingRequest::of(&frame);
                 *is_authenticating |= asked.is_for_authentication();
                 if asked.has_answer() {
                     unanswered.push(asked);
@@ -182,11 +181,10 @@ impl<'a, L: Leader> Connection<'a, L> {
                     true => admitted,
                     false => trust,
                 };
-                let Some(frame) = requests.next(trust).await? else {
-                    return Ok::<_, CloseCause>(ExchangeEnd::Client);
+                frame = match requests.next(trust).await? {
+                    Some(next) => next,
+                    None => return Ok::<_, CloseCause>(ExchangeEnd::Client),
                 };
-                let asked = PendingRequest::of(&frame);
-                next = (frame, asked);
             }
         };
         let inward = Responses::new(source).pass(client, unanswered, end, &is_lost);

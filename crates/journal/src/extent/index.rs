@@ -80,7 +80,7 @@ impl StreamsPage {
     }
 }
 
-/// What the index knows of a piece in addition to its [`RecordsPage`].
+/// Index entry of a piece, in addition to its [`RecordsPage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) time_ms: u64,

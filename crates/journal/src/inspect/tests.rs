@@ -54,7 +54,7 @@ fn written() -> Arc<SimulatedDisk> {
     written_with(options(1))
 }
 
-/// The same as [`written`], with segments whose records were not copied.
+/// Like [`written`], with segments whose records were not copied.
 fn retained() -> Arc<SimulatedDisk> {
     written_with(Options {
         piece_size_min: 0,

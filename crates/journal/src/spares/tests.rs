@@ -19,6 +19,15 @@ fn paths(disk: &SimulatedDisk) -> Vec<String> {
     disk.files().into_iter().map(|(path, _)| path).collect()
 }
 
+/// Returns spares of which one was used before and is taken again.
+fn with_used_one_taken(disk: &Arc<SimulatedDisk>) -> (Spares, Spare) {
+    let spares = open(disk);
+    spares.prepare().unwrap();
+    use_and_return(disk, &spares, "1.seg");
+    let taken = spares.take().unwrap();
+    (spares, taken)
+}
+
 /// Uses a spare as the line does, and gives it back as the filing does.
 fn use_and_return(disk: &SimulatedDisk, spares: &Spares, name: &str) {
     let spare = spares.take().unwrap();
@@ -70,10 +79,7 @@ fn used_file_is_reused_unless_all_must_be_zeroed() {
 #[test]
 fn files_count_as_dirty_until_they_are_zeroed() {
     let disk = disk();
-    let spares = open(&disk);
-    spares.prepare().unwrap();
-    use_and_return(&disk, &spares, "1.seg");
-    let taken = spares.take().unwrap();
+    let (spares, taken) = with_used_one_taken(&disk);
     spares.zero_all(true);
     let mark = spares.mark();
     assert!(spares.is_stale_before(mark));
@@ -91,10 +97,7 @@ fn files_count_as_dirty_until_they_are_zeroed() {
 #[test]
 fn a_discarded_spare_is_removed_and_not_stale() {
     let disk = disk();
-    let spares = open(&disk);
-    spares.prepare().unwrap();
-    use_and_return(&disk, &spares, "1.seg");
-    let taken = spares.take().unwrap();
+    let (spares, taken) = with_used_one_taken(&disk);
     let mark = spares.mark();
     spares.discard(&taken.path, &taken.file).unwrap();
     assert!(!spares.is_stale_before(mark));
@@ -187,10 +190,7 @@ fn failed_allocation_leaves_no_file() {
 #[test]
 fn file_that_stays_in_use_is_not_stale_any_more() {
     let disk = disk();
-    let spares = open(&disk);
-    spares.prepare().unwrap();
-    use_and_return(&disk, &spares, "1.seg");
-    let taken = spares.take().unwrap();
+    let (spares, taken) = with_used_one_taken(&disk);
     let mark = spares.mark();
     assert!(spares.is_stale(&taken.file) && spares.is_stale_before(mark));
     spares.part_with(&taken.file);

@@ -19,11 +19,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::kafka::KafkaClients;
 use super::member::Start;
-use super::pipes::{Protocol, splice};
+use super::pipes::{CLIENTS_MAX, Protocol, splice};
 use crate::listeners::{MemberSockets, TcpListeners};
-
-/// Clients at most.
-const CLIENTS_MAX: usize = 10_000;
 
 /// Time to wait for a leader.
 const LEADER_MAX: Duration = Duration::from_secs(3);

@@ -6,29 +6,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Members, Node};
+use cluster::{LEASE, Members, Node};
 use config::Config;
 use door_kafka::{Acceptor, Arrived, Follower, KnownServices, Leader, LeaderStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use super::pipes::{MemberServices, Protocol};
+use super::pipes::{CLIENTS_MAX, MemberServices, Protocol};
 use crate::gate::TokenGate;
 use crate::kafka;
 use crate::listeners::KafkaTaker;
-
-/// Clients at most.
-const CLIENTS_MAX: usize = 10_000;
 
 /// Pause between two attempts to connect to a leader, and after an error of a listener.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Interval of looks for another leader.
 const LEADER_POLL: Duration = Duration::from_millis(20);
-
-/// Time in which a quorum has answered a leader that is sure to lead: the lease of a leader.
-const QUORUM_MAX: Duration = Duration::from_millis(800);
 
 /// The Kafka clients of a member.
 #[derive(Clone)]
@@ -138,7 +132,7 @@ async fn look_for_leaders(shared: Arc<Shared>) {
 impl Shared {
     /// Returns whether this node is sure to lead.
     fn is_leading(&self) -> bool {
-        let is_recent = |age| age < QUORUM_MAX;
+        let is_recent = |age| age < LEASE;
         let is_answered = self.node.quorum_age().is_none_or(is_recent);
         is_answered && self.node.leader() == Some(self.node.id())
     }

@@ -25,6 +25,9 @@ use tokio::time::{sleep, timeout};
 use super::image::DirectoryImage;
 use crate::listeners::Addresses as Listeners;
 
+/// Clients of a member at most that are passed to the leader: those of Kafka, and all others.
+pub(super) const CLIENTS_MAX: usize = 10_000;
+
 /// Bytes per read.
 const BUFFER_SIZE: usize = 64 << 10;
 

@@ -1,24 +1,15 @@
 //! Names, limits and halts of clients that use agents over HTTP.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::Worker;
 use crate::name_tokens::NameTokens;
-use crate::{Answer, Door, client, serve_routes};
+use crate::{Answer, Door, client};
 
 #[tokio::test]
 async fn a_client_speaks_and_takes_only_under_its_own_name() {
     let door = Door::open().await;
-    let routes = door_http::routes(
-        door.node.clone(),
-        Arc::new(NameTokens),
-        Arc::default(),
-        &[],
-        None,
-    );
-    let address = serve_routes(routes).await;
+    let address = NameTokens::serve(&door).await;
     let ask = async |path: &str, headers: &[(&str, &str)]| -> Answer {
         let path = format!("/v1/acme/demo/agents/{path}");
         client::ask(

@@ -26,7 +26,7 @@ struct OwnedPiece {
     bytes: Vec<u8>,
 }
 
-/// What was written: the pieces, and the streams as an extent with pages gets them.
+/// The written pieces, and the same streams as input of an extent with pages.
 struct Written {
     segment: Segment,
     pieces: Vec<OwnedPiece>,

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// The subject that takes a request from its quota in every round.
 const PLANNER: &str = "acme/desk/planner";
 
-/// What is asked and answered in the conversation, again and again.
+/// Questions and answers of the conversation, which are repeated.
 const TALK: [(&str, &str); 4] = [
     ("is there tea left?", "half a tin"),
     ("and who washes the cups?", "the writer does"),
