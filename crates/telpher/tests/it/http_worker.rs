@@ -47,6 +47,11 @@ fn a_message_taken_over_http_is_lent_again_after_kill9() {
         (&first["body"], &first["delivery"]),
         (&json!("job 7"), &json!(1))
     );
+    // The count of deliveries is stored without waiting for the disk. A later write to the mailbox
+    // is acknowledged after it.
+    let later = format!("{AGENT}/write");
+    let (status, body) = curl(&place, &node, &later, "-d 'job 8'");
+    assert_eq!(status, 201, "{body}");
 
     let node = kill(node);
     // A repeated write finds the message.
@@ -55,16 +60,28 @@ fn a_message_taken_over_http_is_lent_again_after_kill9() {
     let (status, body) = ack(&place, &node, &first);
     assert_eq!(status, 409, "{body}");
     assert!(body.contains("\"code\":\"lease_expired\""), "{body}");
-    let again = take(&place, &node);
-    assert_eq!(again.len(), 1, "{again:?}");
-    assert_eq!(again[0]["body"], "job 7");
-    assert!(again[0]["delivery"].as_u64() > Some(1), "{again:?}");
+    let mut again = take(&place, &node);
+    if again.len() == 1 {
+        again.extend(take(&place, &node));
+    }
+    let deliveries: Vec<_> = again
+        .iter()
+        .map(|it| {
+            (
+                it["body"].as_str().unwrap(),
+                it["delivery"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(deliveries, [("job 7", 2), ("job 8", 1)]);
     let (status, body) = ack(&place, &node, &first);
     assert_eq!(status, 409, "{body}");
-    let (status, body) = ack(&place, &node, &again[0]);
-    assert_eq!(status, 200, "{body}");
+    for message in &again {
+        let (status, body) = ack(&place, &node, message);
+        assert_eq!(status, 200, "{body}");
+    }
 
-    // The acknowledgement was on disk when it was answered.
+    // The acknowledgements were on disk when they were answered.
     let node = kill(node);
     assert_eq!(take(&place, &node), [] as [Value; 0]);
 }
