@@ -11,7 +11,7 @@ use kafka::{
     list_offsets, metadata, produce, take_frame,
 };
 use parking_lot::Mutex;
-use recordbatch::{Batch, BatchMut};
+use recordbatch::{Batch, PatchedBatch};
 
 /// Fault of the broker, applied to its third batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,14 +192,17 @@ impl State {
         }
     }
 
-    fn keep(&mut self, partition: usize, mut bytes: Vec<u8>, fault: Fault) -> i64 {
+    fn keep(&mut self, partition: usize, bytes: Vec<u8>, fault: Fault) -> i64 {
         let (log, end) = &mut self.partitions[partition];
         let base = *end;
         if matches!(fault, Fault::Lose | Fault::Refuse) {
             return base;
         }
-        let count = Batch::split(&bytes).unwrap().0.header().count;
-        BatchMut::split(&mut bytes).unwrap().0.place(base, 0);
+        let (produced, _) = Batch::split(&bytes).unwrap();
+        let count = produced.header().count;
+        let mut placed = PatchedBatch::new(&produced);
+        placed.place(base, 0);
+        let mut bytes = placed.to_vec();
         if fault == Fault::Damage {
             *bytes.last_mut().unwrap() ^= 1;
         }

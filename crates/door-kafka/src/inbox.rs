@@ -1,7 +1,8 @@
 //! The receive buffer: splits received bytes into frames.
 //!
-//! The bytes of one read are copied once, into memory of their own, which the frames share. An
-//! empty buffer holds no memory.
+//! The bytes of one read are copied once, into memory of their own, which the frames share. Memory
+//! is taken for a whole frame at once, so that it is not copied while it grows; but a size reserves
+//! at most eight times the bytes that have arrived. An empty buffer holds no memory.
 
 use bytes::{Bytes, BytesMut};
 use kafka::{ApiKey, FrameError, peek_api_key, take_frame};
@@ -11,6 +12,9 @@ const OTHER_SIZE_MAX: usize = 16 << 20;
 
 /// The largest frame of a client that is not authenticated, in bytes.
 const STRANGER_SIZE_MAX: usize = 64 << 10;
+
+/// Most memory for a frame, as a multiple of the bytes that have arrived.
+const RESERVED_MAX: usize = 8;
 
 /// The permitted size of a client's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +37,23 @@ pub(super) struct Inbox {
 impl Inbox {
     /// Adds the bytes of a read.
     pub(super) fn feed(&mut self, chunk: &[u8]) {
+        let start = match self.arrived.is_empty() {
+            true => chunk,
+            false => &self.arrived,
+        };
+        let count = self.arrived.len() + chunk.len();
+        let size = whole_size(start).min(RESERVED_MAX * count).max(count);
+        self.arrived.reserve(size - self.arrived.len());
         self.arrived.extend_from_slice(chunk);
+    }
+
+    /// Returns the number of bytes that the next read should ask for at most: those that a frame
+    /// lacks which has arrived in part, so that the frames after it get memory of their own.
+    pub(super) fn read_max(&self) -> usize {
+        match whole_size(&self.arrived).saturating_sub(self.arrived.len()) {
+            0 => usize::MAX,
+            missing => missing,
+        }
     }
 
     /// Returns the next frame, without its size; `None` if it is incomplete.
@@ -53,6 +73,14 @@ impl Inbox {
         }
         Ok(frame)
     }
+}
+
+/// Returns the size of the frame at the start of received bytes, with the size itself; 0 if it has
+/// not arrived.
+fn whole_size(arrived: &[u8]) -> usize {
+    let announced = arrived.first_chunk().map(|it| i32::from_be_bytes(*it));
+    let size = announced.and_then(|size| usize::try_from(size).ok());
+    size.map_or(0, |size| size.saturating_add(size_of::<i32>()))
 }
 
 #[cfg(test)]
@@ -85,6 +113,24 @@ mod tests {
             assert_eq!(found, [100, 10], "in pieces of {piece}");
             assert_eq!(inbox.arrived.capacity(), 0, "nothing is held for nothing");
         }
+    }
+
+    #[test]
+    fn a_size_reserves_at_most_a_multiple_of_the_bytes_that_have_arrived() {
+        let whole = frame(ApiKey::Produce, 1000);
+        let mut inbox = Inbox::default();
+        inbox.feed(&whole[..200]);
+        assert_eq!(inbox.next(ADMITTED), Ok(None));
+        let place = inbox.arrived.as_ptr();
+        assert_eq!(inbox.read_max(), whole.len() - 200);
+        inbox.feed(&whole[200..]);
+        assert_eq!(inbox.arrived.as_ptr(), place, "a frame is not moved");
+        assert_eq!(inbox.next(ADMITTED).unwrap().unwrap().len(), 1000);
+        assert_eq!(inbox.read_max(), usize::MAX);
+
+        inbox.feed(&frame(ApiKey::Produce, 30 << 20)[..1000]);
+        assert_eq!(inbox.next(ADMITTED), Ok(None));
+        assert!(inbox.arrived.capacity() <= RESERVED_MAX * 1000);
     }
 
     #[test]

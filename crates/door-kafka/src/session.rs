@@ -233,7 +233,10 @@ impl Session {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let most = self.inbox.read_max();
         reading::with_chunk(|chunk| {
+            let most = most.min(chunk.len());
+            let chunk = &mut chunk[..most];
             let Some(count) = ready!(reading::poll_count(&mut *self.source, cx, chunk)) else {
                 return Poll::Ready(Err(End::Left));
             };

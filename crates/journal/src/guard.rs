@@ -3,7 +3,7 @@
 use parking_lot::MutexGuard;
 
 use crate::block::BLOCK_HEADER_SIZE;
-use crate::record::{RECORD_HEADER_SIZE, RecordKind};
+use crate::record::{self, RECORD_HEADER_SIZE, RecordKind};
 use crate::shard::{Shard, State};
 use crate::shared::Shared;
 use crate::sync::Ordering;
@@ -201,22 +201,34 @@ impl<'a> Guard<'a> {
         tag: u8,
         payload: &[u8],
     ) -> Result<Appended, AppendError> {
+        self.append_parts(stream, expected, tag, &[payload])
+    }
+
+    /// Like [`Guard::append`], for a payload in parts, which are copied one after the other.
+    pub fn append_parts(
+        &mut self,
+        stream: StreamId,
+        expected: Option<u64>,
+        tag: u8,
+        payload: &[&[u8]],
+    ) -> Result<Appended, AppendError> {
         self.check_reign()?;
         let next = self.next(stream);
         if expected.is_some_and(|expected| expected != next) {
             let ticket = self.last_ticket(stream);
             return Err(AppendError::Conflict { next, ticket });
         }
-        if payload.len() > self.shared.limits.record {
+        let size = record::size_of_parts(payload);
+        if size > self.shared.limits.record {
             return Err(AppendError::TooLarge {
-                size: payload.len(),
+                size,
                 limit: self.shared.limits.record,
             });
         }
         if self.bell.reserved == 0 && self.is_refused() {
             return Err(AppendError::DiskFull);
         }
-        self.take_room(RECORD_HEADER_SIZE + payload.len())?;
+        self.take_room(RECORD_HEADER_SIZE + size)?;
         self.state.append(stream, next, tag, payload, self.now_ms);
         Ok(Appended {
             offset: next,

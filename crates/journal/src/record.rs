@@ -92,14 +92,28 @@ pub enum RecordError {
 
 /// Appends a record to `body`. Its payload must be smaller than 4 GiB.
 pub fn encode(record: &RecordView<'_>, body: &mut Vec<u8>) {
+    encode_parts(record, &[record.bytes], body);
+}
+
+/// Appends a record whose payload is in parts, instead of that of `record`.
+pub(crate) fn encode_parts(record: &RecordView<'_>, payload: &[&[u8]], body: &mut Vec<u8>) {
+    let length = size_of_parts(payload);
     let mut header = [0; RECORD_HEADER_SIZE];
     header[0..8].copy_from_slice(&record.stream.0.to_le_bytes());
     header[8..16].copy_from_slice(&record.offset.to_le_bytes());
-    header[16..20].copy_from_slice(&(record.bytes.len() as u32).to_le_bytes());
+    header[16..20].copy_from_slice(&(length as u32).to_le_bytes());
     header[20] = record.kind.number();
     header[21] = record.tag;
+    body.reserve(header.len() + length);
     body.extend_from_slice(&header);
-    body.extend_from_slice(record.bytes);
+    for part in payload {
+        body.extend_from_slice(part);
+    }
+}
+
+/// Returns the sum of the sizes of some parts.
+pub(crate) fn size_of_parts(parts: &[&[u8]]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
 }
 
 /// Decodes the record at byte `at` of a body.

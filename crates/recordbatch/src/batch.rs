@@ -55,9 +55,15 @@ impl<'a> Batch<'a> {
         self.bytes
     }
 
+    /// Returns the bytes of the header, and those of the records.
+    pub(crate) fn parts(&self) -> (&'a [u8; HEADER_SIZE], &'a [u8]) {
+        let parts = self.bytes.split_first_chunk();
+        parts.expect("a batch holds its header")
+    }
+
     /// Returns the bytes of the records, compressed or not.
     pub fn payload(&self) -> &'a [u8] {
-        &self.bytes[HEADER_SIZE..]
+        self.parts().1
     }
 
     /// Returns whether the checksum is correct.

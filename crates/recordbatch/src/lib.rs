@@ -2,7 +2,7 @@
 //!
 //! A producer's batch is validated once (length, checksum, header: [`validate()`]). The broker then
 //! writes the offset and the leader's epoch into it, in fields that the checksum does not cover
-//! ([`BatchMut`]), and stores and serves it byte for byte. [`survey()`] reads the timestamps of
+//! ([`PatchedBatch`]), and stores and serves it byte for byte. [`survey()`] reads the timestamps of
 //! uncompressed records once, so that the maximum timestamp can be corrected. Compaction, tools and
 //! benchmarks iterate over [`Records`]; compressed ones are decompressed first, which needs the
 //! feature `codecs`. [`Builder`] builds batches, [`Marker`] builds those that end a transaction.
@@ -50,7 +50,7 @@ pub use batch::{Batch, Batches, Malformed};
 pub use builder::{Builder, Template, seal};
 pub use header::{HEADER_SIZE, Header, MAGIC, NO_TIMESTAMP, Producer};
 pub use marker::{Marker, MarkerKind, NotAMarker};
-pub use patch::BatchMut;
+pub use patch::PatchedBatch;
 #[cfg(feature = "codecs")]
 pub use recompress::recompress;
 pub use record::{BadRecord, Headers, RECORD_SIZE_MIN, Record, RecordPosition, Records};

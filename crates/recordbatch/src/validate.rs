@@ -172,7 +172,7 @@ fn count(header: &Header, size: usize) -> Result<(), Rejected> {
 }
 
 /// Checks the timestamps. The maximum may be lower than the base: a broker corrects the maximum,
-/// and clients rely on it ([`crate::BatchMut::set_max_timestamp`]).
+/// and clients rely on it ([`crate::PatchedBatch::set_max_timestamp`]).
 fn timestamps(header: &Header) -> Result<(), Rejected> {
     let (base_timestamp, max_timestamp) = (header.base_timestamp, header.max_timestamp);
     if base_timestamp.min(max_timestamp) < NO_TIMESTAMP {

@@ -2,8 +2,8 @@
 //! checksums by another program. Never made anew.
 
 use recordbatch::{
-    Attributes, Batch, BatchMut, Builder, Marker, MarkerKind, Producer, Rejected, Rules, Survey,
-    Template, TimestampType, survey, validate,
+    Attributes, Batch, Builder, Marker, MarkerKind, PatchedBatch, Producer, Rejected, Rules,
+    Survey, Template, TimestampType, survey, validate,
 };
 
 const RULES: Rules = Rules {
@@ -82,9 +82,11 @@ fn a_commit() {
 
 #[test]
 fn offset_and_leader_epoch_are_written_outside_the_checksum() {
-    let mut bytes = two_records();
-    let (mut batch, _) = BatchMut::split(&mut bytes).unwrap();
-    batch.place(0x1122_3344_5566_7788, 9);
+    let produced = two_records();
+    let mut patched = PatchedBatch::new(&Batch::split(&produced).unwrap().0);
+    patched.place(0x1122_3344_5566_7788, 9);
+    let bytes = patched.to_vec();
+    assert_eq!(bytes.len(), patched.size());
     let mut expected = two_records();
     expected[..8].copy_from_slice(b"\x11\x22\x33\x44\x55\x66\x77\x88");
     expected[12..16].copy_from_slice(b"\0\0\0\x09");
@@ -101,9 +103,10 @@ fn offset_and_leader_epoch_are_written_outside_the_checksum() {
 
 #[test]
 fn append_time_replaces_the_timestamp_of_every_record() {
-    let mut bytes = two_records();
-    let (mut batch, _) = BatchMut::split(&mut bytes).unwrap();
-    batch.append_time(77);
+    let produced = two_records();
+    let mut patched = PatchedBatch::new(&Batch::split(&produced).unwrap().0);
+    patched.append_time(77);
+    let bytes = patched.to_vec();
     let (batch, _) = Batch::split(&bytes).unwrap();
     assert!(batch.is_intact());
     let header = batch.header();

@@ -5,8 +5,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use recordbatch::{
-    Attributes, Batch, BatchMut, Builder, Compression, Header, Marker, Records, Rules, Template,
-    codecs, seal, survey, validate,
+    Attributes, Batch, Builder, Compression, Header, Marker, PatchedBatch, Records, Rules,
+    Template, codecs, seal, survey, validate,
 };
 
 thread_local! {
@@ -61,13 +61,11 @@ fn batch() -> Vec<u8> {
     bytes
 }
 
-fn read(bytes: &mut [u8]) {
-    if let Ok((mut batch, _)) = BatchMut::split(bytes) {
-        batch.place(7, 1);
-    }
+fn read(bytes: &[u8]) {
     let Ok((batch, _)) = Batch::split(bytes) else {
         return;
     };
+    PatchedBatch::new(&batch).place(7, 1);
     let rules = Rules {
         batch_size_max: usize::MAX,
     };

@@ -4,7 +4,6 @@ use std::task::Waker;
 
 use std::sync::Arc;
 
-use bytes::Bytes as Shared;
 use journal::{Journal, Record, ShardId, Status, Ticket};
 use parking_lot::{Mutex, MutexGuard};
 use recordbatch::{Batch as Bytes, MarkerKind, TimestampLimits, TimestampType};
@@ -296,7 +295,7 @@ impl Live {
 
     /// Notes that the newest record, which begins at `offset`, is durable with `ticket`. Returns
     /// the watchers to wake, if readers may see the record already.
-    pub(super) fn wait_for(&mut self, ticket: Ticket, offset: u64, bytes: &[u8]) -> Woken {
+    pub(super) fn wait_for(&mut self, ticket: Ticket, offset: u64, parts: &[&[u8]]) -> Woken {
         if std::mem::take(&mut self.is_newly_led) {
             self.beginning = Some(ticket);
         }
@@ -307,7 +306,7 @@ impl Live {
                 offset,
                 end,
                 record: OWN + self.next_record - 1,
-                bytes: Shared::copy_from_slice(bytes),
+                bytes: parts.concat().into(),
             });
         }
         self.reveal();

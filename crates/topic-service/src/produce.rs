@@ -4,7 +4,7 @@ use std::task::{Poll, Waker};
 
 use journal::{Round, ShardId};
 use platform::Durable;
-use recordbatch::{Batch, BatchMut, Survey, validate};
+use recordbatch::{Batch, PatchedBatch, Survey, validate};
 use topics::{Claim, Decision, Denied, Participant, ProducerId, record};
 
 use super::counts::Appends;
@@ -24,8 +24,6 @@ use topics::Timestamps;
 pub struct Producing {
     topics: Topics,
     round: Round,
-    /// A copy of the batch being appended, with its offset and epoch filled in.
-    placed: Vec<u8>,
     appends: Appends,
 }
 
@@ -33,7 +31,6 @@ pub struct Producing {
 struct Placing<'p> {
     topics: &'p Topics,
     round: &'p Round,
-    placed: &'p mut Vec<u8>,
     appends: &'p mut Appends,
 }
 
@@ -85,7 +82,6 @@ impl Topics {
         Producing {
             topics: self.clone(),
             round: self.state.journal.round(),
-            placed: Vec::new(),
             appends: Appends::default(),
         }
     }
@@ -134,7 +130,6 @@ impl Producing {
         let mut placing = Placing {
             topics,
             round: &self.round,
-            placed: &mut self.placed,
             appends: &mut self.appends,
         };
         if topic.events.is_some() {
@@ -216,14 +211,15 @@ impl Placing<'_> {
                 if live.rules.timestamps == Timestamps::Append {
                     (facts.timestamp_max, facts.timestamp_base) = (stamp, stamp);
                 }
-                self.stamp(&live, batch, offset, facts.timestamp_max)?;
+                let placed = stamped(&live, batch, offset, facts.timestamp_max);
                 let mut guard = self.round.lock(slot.at.shard, now_ms);
-                let appended = guard.append(slot.at.stream, None, record::BATCH, self.placed);
+                let parts = placed.parts();
+                let appended = guard.append_parts(slot.at.stream, None, record::BATCH, &parts);
                 let appended = appended.map_err(|it| Storage::append(&state.journal, it))?;
                 live.appended(offset, &facts, now_ms);
                 drop(guard);
-                self.appends.add(batch.header().count, self.placed.len());
-                woken = live.wait_for(appended.ticket, offset, self.placed);
+                self.appends.add(batch.header().count, placed.size());
+                woken = live.wait_for(appended.ticket, offset, &parts);
                 (offset, live.partition.end(), stamp, false)
             }
         };
@@ -238,25 +234,22 @@ impl Placing<'_> {
         woken.wake();
         Ok(placed)
     }
+}
 
-    /// Copies the batch and fills in the fields that the broker assigns.
-    fn stamp(
-        &mut self,
-        live: &Live,
-        batch: &Batch<'_>,
-        offset: u64,
-        timestamp_max: i64,
-    ) -> Result<(), ProduceError> {
-        self.placed.clear();
-        self.placed.extend_from_slice(batch.bytes());
-        let (mut placed, _) = BatchMut::split(self.placed)?;
-        // The offset always fits: a log never holds 2^63 records.
-        placed.place(i64::try_from(offset).unwrap_or(i64::MAX), live.epoch());
-        if live.rules.timestamps == Timestamps::Append {
-            placed.append_time(timestamp_max);
-        } else if timestamp_max != batch.header().max_timestamp {
-            placed.set_max_timestamp(timestamp_max);
-        }
-        Ok(())
+/// Returns the batch with the fields that the broker assigns.
+fn stamped<'a>(
+    live: &Live,
+    batch: &Batch<'a>,
+    offset: u64,
+    timestamp_max: i64,
+) -> PatchedBatch<'a> {
+    let mut placed = PatchedBatch::new(batch);
+    // The offset always fits: a log never holds 2^63 records.
+    placed.place(i64::try_from(offset).unwrap_or(i64::MAX), live.epoch());
+    if live.rules.timestamps == Timestamps::Append {
+        placed.append_time(timestamp_max);
+    } else if timestamp_max != batch.header().max_timestamp {
+        placed.set_max_timestamp(timestamp_max);
     }
+    placed
 }

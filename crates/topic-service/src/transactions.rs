@@ -397,7 +397,7 @@ impl Topics {
             .ticket;
         live.marked(offset, &facts, now_ms);
         drop(guard);
-        let woken = live.wait_for(ticket, offset, &bytes);
+        let woken = live.wait_for(ticket, offset, &[&bytes]);
         drop(live);
         woken.wake();
         Ok(ticket)

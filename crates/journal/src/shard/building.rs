@@ -63,13 +63,13 @@ impl State {
             .map_or(self.next, |built| built.index)
     }
 
-    /// Appends a record to a stream. `offset` must be the stream's next offset.
+    /// Appends a record to a stream; its payload is in parts. `offset` must be the stream's next offset.
     pub(crate) fn append(
         &mut self,
         stream: StreamId,
         offset: u64,
         tag: u8,
-        payload: &[u8],
+        payload: &[&[u8]],
         now_ms: u64,
     ) {
         let record = RecordView {
@@ -77,11 +77,11 @@ impl State {
             offset,
             kind: RecordKind::Data,
             tag,
-            bytes: payload,
+            bytes: &[],
         };
-        let (index, place) = self.encode(&record, now_ms);
+        let (index, place) = self.encode(&record, payload, now_ms);
         let entry = self.streams.entry(stream).or_default();
-        entry.push(index, place, payload.len() as u32);
+        entry.push(index, place, record::size_of_parts(payload) as u32);
     }
 
     /// Appends a trim or an erase. It takes effect when its block is committed.
@@ -93,7 +93,7 @@ impl State {
             tag: 0,
             bytes: &[],
         };
-        let (index, _) = self.encode(&record, now_ms);
+        let (index, _) = self.encode(&record, &[], now_ms);
         self.trims.push_back(Trim {
             index,
             stream,
@@ -103,7 +103,8 @@ impl State {
         });
     }
 
-    fn encode(&mut self, record: &RecordView<'_>, now_ms: u64) -> (Index, u32) {
+    /// Encodes a record with this payload into the block being built.
+    fn encode(&mut self, record: &RecordView<'_>, payload: &[&[u8]], now_ms: u64) -> (Index, u32) {
         // If the clock was ahead for a while and is right again, the record times follow it back.
         if now_ms > self.time_ms || self.time_ms - now_ms > TIME_BACK_MS_MAX {
             self.time_ms = now_ms;
@@ -124,7 +125,7 @@ impl State {
             }
         };
         let place = built.bytes.len() - BLOCK_HEADER_SIZE;
-        record::encode(record, &mut built.bytes);
+        record::encode_parts(record, payload, &mut built.bytes);
         built.count += 1;
         built.time_ms = time_ms;
         (built.index, place as u32)

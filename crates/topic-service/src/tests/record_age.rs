@@ -1,6 +1,6 @@
 //! Retention by time: what counts as the age of a record.
 
-use recordbatch::{BatchMut, Compression, NO_TIMESTAMP};
+use recordbatch::{Compression, NO_TIMESTAMP, PatchedBatch};
 
 use super::*;
 
@@ -16,8 +16,9 @@ fn dated(timestamps: [i64; 2], claimed_max: Option<i64>, compression: Compressio
     let mut bytes = Vec::new();
     builder.finish_compressed(&Template::default(), compression, &mut bytes);
     if let Some(claimed_max) = claimed_max {
-        let (mut batch, _) = BatchMut::split(&mut bytes).unwrap();
+        let mut batch = PatchedBatch::new(&Batch::split(&bytes).unwrap().0);
         batch.set_max_timestamp(claimed_max);
+        bytes = batch.to_vec();
     }
     bytes
 }
@@ -119,9 +120,10 @@ fn retried_batch_with_a_corrected_maximum_timestamp_is_a_duplicate() {
         epoch: 0,
         sequence: 0,
     });
-    let mut bytes = batch_of(&["a"], world.unix_ms(), producer, &Template::default());
-    let (mut batch, _) = BatchMut::split(&mut bytes).unwrap();
+    let produced = batch_of(&["a"], world.unix_ms(), producer, &Template::default());
+    let mut batch = PatchedBatch::new(&Batch::split(&produced).unwrap().0);
     batch.set_max_timestamp(NO_TIMESTAMP);
+    let bytes = batch.to_vec();
     let first = world.append(&topic, &bytes).unwrap();
     world.settle(first);
     let again = world.append(&topic, &bytes).unwrap();

@@ -1,7 +1,7 @@
 //! Records that are old, or have no timestamp, under the default configuration.
 
 use kafka::{create_topics, list_offsets, produce};
-use recordbatch::{BatchMut, Builder, NO_TIMESTAMP, Template};
+use recordbatch::{Batch, Builder, NO_TIMESTAMP, PatchedBatch, Template};
 
 use super::client::{Client, good, until};
 use crate::support::Place;
@@ -13,9 +13,9 @@ fn batch(timestamp: i64, claimed_max: i64) -> Vec<u8> {
     builder.push(timestamp, Some(b"key"), Some(b"value"), &[]);
     let mut bytes = Vec::new();
     builder.finish(&Template::default(), &mut bytes);
-    let (mut batch, _) = BatchMut::split(&mut bytes).unwrap();
+    let mut batch = PatchedBatch::new(&Batch::split(&bytes).unwrap().0);
     batch.set_max_timestamp(claimed_max);
-    bytes
+    batch.to_vec()
 }
 
 fn create(client: &mut Client, name: &str, config: Option<(&str, &str)>) {
