@@ -3,7 +3,7 @@
 use std::mem;
 
 /// Time after which memory that is not used is freed, in milliseconds.
-const FREE_AFTER_MS: u64 = 2_000;
+const FREE_AFTER_MS: u64 = 10_000;
 
 /// Memory that segments are read into, one after the other: fresh pages for each would cost as much
 /// as the read.
@@ -47,13 +47,13 @@ mod tests {
         let mut memory = SegmentMemory::default();
         assert_eq!((memory.due_ms(), memory.take()), (None, Vec::new()));
         memory.give_back(vec![1; 100], 1_000);
-        memory.free_if_due(2_999);
+        memory.free_if_due(10_999);
         let bytes = memory.take();
         assert_eq!(bytes.len(), 100);
         assert_eq!(memory.due_ms(), None);
         memory.give_back(bytes, 5_000);
-        assert_eq!(memory.due_ms(), Some(7_000));
-        memory.free_if_due(7_000);
+        assert_eq!(memory.due_ms(), Some(15_000));
+        memory.free_if_due(15_000);
         assert_eq!((memory.due_ms(), memory.take().capacity()), (None, 0));
     }
 }
