@@ -1,5 +1,6 @@
 //! All tables that are made from results.
 
+mod aims;
 mod kafka;
 mod messaging;
 mod overview;
@@ -30,5 +31,6 @@ pub(super) fn of_benchmarks() -> Vec<Table> {
         slim::reliable(),
         slim::subscriptions(),
         slim::paced(),
+        aims::aims(),
     ]
 }
