@@ -11,6 +11,7 @@ mod real;
 pub mod simulated;
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 pub use real::RealDisk;
@@ -50,6 +51,19 @@ pub trait File: Send + Sync + std::fmt::Debug {
     /// [`io::ErrorKind::UnexpectedEof`].
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
+    /// Fills the buffer like [`File::read_at`], but without waiting for the device. Returns false if
+    /// the bytes are not in memory, or if that is not known.
+    fn read_cached(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+        let _ = (buffer, offset);
+        Ok(false)
+    }
+
+    /// Returns the descriptor, from which the operating system can send bytes; `None` if it is not a
+    /// file of the operating system.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// Writes at `offset` and returns the number of bytes written; fewer than given is a short
     /// write.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
@@ -86,6 +100,35 @@ pub trait File: Send + Sync + std::fmt::Debug {
     /// Makes everything about the file durable: `fsync`.
     fn sync_all(&self) -> io::Result<()>;
 }
+
+/// A range of bytes of an open file. A file that is removed stays readable as long as it is open.
+#[derive(Clone, Debug)]
+pub struct FileRange {
+    /// The file.
+    pub file: Arc<dyn File>,
+    /// The place of the first byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub size: usize,
+}
+
+impl FileRange {
+    /// Reads the bytes.
+    pub fn read(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.size];
+        self.file.read_at(&mut bytes, self.offset)?;
+        Ok(bytes)
+    }
+}
+
+impl PartialEq for FileRange {
+    fn eq(&self, other: &FileRange) -> bool {
+        Arc::ptr_eq(&self.file, &other.file)
+            && (self.offset, self.size) == (other.offset, other.size)
+    }
+}
+
+impl Eq for FileRange {}
 
 /// An I/O error with the path of its file.
 #[derive(Debug, thiserror::Error)]

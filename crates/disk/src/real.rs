@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File as StdFile, OpenOptions};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -200,6 +200,21 @@ impl File for RealFile {
         read.map_err(|error| self.named(error))
     }
 
+    fn read_cached(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+        let size = buffer.len();
+        match read_without_waiting(&self.file, buffer, offset) {
+            // A part of it is in memory, or the file ends: the caller reads it with waiting.
+            Ok(read) => Ok(read == size),
+            // Not in memory; or the file system does not know.
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => Ok(false),
+            Err(error) => Err(self.named(error.into())),
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
+
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         loop {
             match self.file.write_at(bytes, offset) {
@@ -249,6 +264,12 @@ impl File for RealFile {
     }
 }
 
+fn read_without_waiting(file: &StdFile, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let mut buffers = [IoSliceMut::new(buffer)];
+    preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT)
+}
+
 /// Writes dirty pages out without flushing the device cache or committing the file system's
 /// journal. A concurrent sync of another file waits for some more bytes, but not for an unrelated
 /// commit.
@@ -284,6 +305,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::FileRange;
 
     fn mode(path: &Path) -> u32 {
         path.metadata().unwrap().permissions().mode() & 0o777
@@ -304,6 +326,27 @@ mod tests {
         for synced in ["", "line"] {
             disk.sync_dir(synced).unwrap();
         }
+    }
+
+    #[test]
+    fn cached_bytes_are_read_without_waiting() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::new(directory.path());
+        let file = disk.create("a").unwrap();
+        file.write_at(b"0123456789", 0).unwrap();
+        let mut buffer = [0; 4];
+        // Bytes that were just written are in memory, if the file system knows that.
+        if file.read_cached(&mut buffer, 3).unwrap() {
+            assert_eq!(&buffer, b"3456");
+        }
+        assert!(!file.read_cached(&mut buffer, 8).unwrap(), "it ends before");
+        assert!(file.descriptor().is_some());
+        let range = FileRange {
+            file,
+            offset: 2,
+            size: 5,
+        };
+        assert_eq!(range.read().unwrap(), b"23456");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod client;
 mod deadline;
 mod dispatch;
 mod errors;
+mod file_part;
 mod follower;
 mod inbox;
 mod listener;

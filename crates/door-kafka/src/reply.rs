@@ -4,6 +4,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use kafka::{EncodeError, ErrorCode, RequestHeader, ResponseBody};
+use net::Output;
+use topic_service::StoredBytes;
+
+use super::file_part::FilePart;
+
+/// Size of bytes in memory up to which they are copied into the outbox: that costs less than a buffer
+/// of their own.
+const COPIED_SIZE_MAX: usize = 4 << 10;
 
 /// The version and correlation id of a request, with which its answer is encoded.
 #[derive(Clone, Copy, Debug)]
@@ -22,18 +30,41 @@ impl Tag {
 
     /// Returns a reply, to be encoded when its turn comes.
     pub(super) fn reply<R: ResponseBody + Send + 'static>(self, response: R) -> Reply {
-        self.reply_of_size(response, 0)
+        Reply(Box::new(move |out| {
+            let (version, correlation_id) = (self.version, self.correlation_id);
+            kafka::encode_response_with_errors(out.buffer(), version, correlation_id, &response)
+        }))
     }
 
-    /// Returns a reply of at least this size, for which memory is reserved once.
-    pub(super) fn reply_of_size<R: ResponseBody + Send + 'static>(
+    /// Returns a reply with these records in place of those that are left out of the response, in
+    /// order. They are not copied unless they are short.
+    pub(super) fn reply_around<R: ResponseBody + Send + 'static>(
         self,
         response: R,
-        size: usize,
+        records: Vec<StoredBytes>,
     ) -> Reply {
         Reply(Box::new(move |out| {
-            out.reserve(size);
-            kafka::encode_response_with_errors(out, self.version, self.correlation_id, &response)
+            let (version, correlation_id) = (self.version, self.correlation_id);
+            let mut frame = Vec::new();
+            let encoded =
+                kafka::encode_response_around(&mut frame, version, correlation_id, &response)?;
+            let copied = records.iter().filter(|it| is_copied(it));
+            let copied: usize = copied.map(StoredBytes::size).sum();
+            out.buffer().reserve(frame.len() + copied);
+            let (mut records, mut from) = (records.into_iter(), 0);
+            for gap in encoded.gaps {
+                out.buffer().extend_from_slice(&frame[from..gap.at]);
+                from = gap.at;
+                let mut left = gap.size;
+                while left > 0
+                    && let Some(bytes) = records.next()
+                {
+                    left = left.saturating_sub(bytes.size());
+                    push(out, bytes);
+                }
+            }
+            out.buffer().extend_from_slice(&frame[from..]);
+            Ok(encoded.errors)
         }))
     }
 
@@ -51,7 +82,20 @@ impl Tag {
     }
 }
 
-type Write = dyn FnOnce(&mut Vec<u8>) -> EncodedCodes + Send;
+fn is_copied(bytes: &StoredBytes) -> bool {
+    matches!(bytes, StoredBytes::Memory(bytes) if bytes.len() <= COPIED_SIZE_MAX)
+}
+
+fn push(out: &mut Output, bytes: StoredBytes) {
+    let is_copied = is_copied(&bytes);
+    match bytes {
+        StoredBytes::Memory(bytes) if is_copied => out.buffer().extend_from_slice(&bytes),
+        StoredBytes::Memory(bytes) => out.push_shared(bytes),
+        StoredBytes::File(range) => out.push_file(Box::new(FilePart(range))),
+    }
+}
+
+type Write = dyn FnOnce(&mut Output) -> EncodedCodes + Send;
 
 /// The error codes in an encoded answer.
 pub(super) type EncodedCodes = Result<Vec<ErrorCode>, EncodeError>;
@@ -63,13 +107,13 @@ impl Reply {
     /// Returns the reply to ApiVersions in an unsupported version.
     pub(super) fn of_future_versions(correlation_id: i32) -> Self {
         Self(Box::new(move |out| {
-            let refused = kafka::encode_api_versions_refusal(out, correlation_id);
+            let refused = kafka::encode_api_versions_refusal(out.buffer(), correlation_id);
             refused.map(|()| vec![ErrorCode::UnsupportedVersion])
         }))
     }
 
     /// Appends a whole frame, or nothing.
-    pub(super) fn write(self, out: &mut Vec<u8>) -> EncodedCodes {
+    pub(super) fn write(self, out: &mut Output) -> EncodedCodes {
         (self.0)(out)
     }
 }

@@ -43,6 +43,11 @@ const BOUND: Bound = Bound {
     size: 16 << 20,
 };
 
+/// The time after which it is checked whether the client has read the bytes of files that were queued
+/// for it. They keep these files open, also after they are removed; so none does for longer than twice
+/// this time.
+const FILES_UNREAD_MAX: Duration = Duration::from_secs(1800);
+
 /// The size at which a finished answer is counted: it may list all topics.
 const FINISHED_SIZE: usize = 128 << 10;
 
@@ -61,6 +66,15 @@ pub(super) struct Session {
     wakers: Wakers,
     /// The end of the client's throttling.
     mute: Option<Pin<Box<Sleep>>>,
+    /// The deadline for bytes of files, while there are any.
+    files: Option<FilesDeadline>,
+}
+
+/// The deadline for reading the bytes of files that were queued up to now.
+struct FilesDeadline {
+    timer: Pin<Box<Sleep>>,
+    /// The number of the last of them.
+    last: u64,
 }
 
 /// An answer, with its request for the histogram of durations.
@@ -95,6 +109,8 @@ enum End {
     Refused,
     /// The client was idle for too long.
     Silent,
+    /// The client did not read an answer.
+    Unread,
     /// The client violated the protocol, or sent a request that ends the connection.
     Fatal(Fatal),
     /// The node closes the connection.
@@ -123,6 +139,7 @@ impl Session {
             silence,
             wakers: Wakers::default(),
             mute: None,
+            files: None,
         }
     }
 
@@ -131,12 +148,21 @@ impl Session {
         tracing::debug!(%remote, "kafka connection opened");
         let end = std::future::poll_fn(|cx| self.poll_round(cx)).await;
         match end {
-            End::Left => tracing::debug!(%remote, "kafka connection closed"),
+            End::Left => match self.outlet.outbox.take_failure() {
+                Some(error) => {
+                    tracing::warn!(%remote, %error, "kafka connection closed within an answer");
+                }
+                None => tracing::debug!(%remote, "kafka connection closed"),
+            },
             End::Drained => tracing::debug!(%remote, "kafka connection drained"),
             End::Refused => {
                 tracing::debug!(%remote, "kafka connection closed: authentication failed")
             }
             End::Silent => tracing::debug!(%remote, "kafka connection closed: it was idle"),
+            End::Unread => {
+                tracing::info!(%remote, "kafka connection closed: it does not read its answers");
+                self.outlet.outbox.close();
+            }
             End::Fatal(Fatal { message }) => {
                 self.client.node().counters().count(Counter::ProtocolErrors);
                 tracing::info!(%remote, reason = %message, "kafka connection closed");
@@ -179,14 +205,39 @@ impl Session {
         if let Err(fatal) = answered {
             return Poll::Ready(End::Fatal(fatal));
         }
-        if !self.is_waited_for() && self.outlet.is_leaving() {
+        // Bytes that the client has not read yet would be lost with the connection.
+        let is_written = self.outlet.outbox.queued_size() == 0;
+        if !self.is_waited_for() && is_written && self.outlet.is_leaving() {
             return Poll::Ready(End::Drained);
         }
         if !self.is_waited_for() && self.client.is_refused() {
             return Poll::Ready(End::Refused);
         }
+        if self.poll_files(cx).is_ready() {
+            return Poll::Ready(End::Unread);
+        }
         let is_waiting = self.is_waited_for() || self.mute.is_some();
         self.silence.poll(cx, is_waiting).map(|()| End::Silent)
+    }
+
+    /// Returns ready when the client has not read bytes of files for too long.
+    fn poll_files(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let files = self.outlet.outbox.files();
+            if files.unsent == 0 {
+                self.files = None;
+                return Poll::Pending;
+            }
+            let deadline = self.files.get_or_insert_with(|| FilesDeadline {
+                timer: Box::pin(tokio::time::sleep(FILES_UNREAD_MAX)),
+                last: files.pushed,
+            });
+            ready!(deadline.timer.as_mut().poll(cx));
+            if files.pushed - files.unsent < deadline.last {
+                return Poll::Ready(());
+            }
+            self.files = None;
+        }
     }
 
     /// Reads while bytes are available and the limits allow.
@@ -334,10 +385,10 @@ impl Session {
                 break;
             };
             let (mut written, mut size) = (Ok(Vec::new()), 0);
-            self.outlet.outbox.push(|out| {
-                let before = out.len();
+            self.outlet.outbox.push_output(|out| {
+                let before = out.size();
                 written = reply.write(out);
-                size = out.len() - before;
+                size = out.size() - before;
             });
             let errors =
                 written.map_err(|error| Fatal::new(format!("cannot encode an answer: {error}")))?;

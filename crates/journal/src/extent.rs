@@ -9,7 +9,8 @@
 //!
 //! The line is written in order of arrival; an extent is read by stream. An extent is written once,
 //! under a temporary name, and never changes; merging replaces it. Every byte is covered by a CRC
-//! that is checked on every read. The CRC is seeded, so that a page of another extent, or of
+//! that is checked on every read, except for long records that are only located (`located.rs`), of
+//! which it is checked on the first one. The CRC is seeded, so that a page of another extent, or of
 //! another place in the same extent, does not pass.
 //!
 //! An extent *in place* has no pages of records: its index refers to pieces of a segment, which stays in
@@ -26,6 +27,7 @@ mod check;
 mod cursor;
 mod frame;
 mod index;
+mod located;
 mod page;
 mod reader;
 mod records;
@@ -39,6 +41,8 @@ mod writer;
 
 pub use check::DamagedPage;
 pub use cursor::{Cursor, CursorRecord, Entries};
+pub(crate) use located::head_of;
+pub use located::{Access, HEAD_SIZE, LocatedRecord, Visited};
 pub use reader::{Extent, segment_of};
 pub use records::RecordRef;
 pub use retained::{RetainedSegments, SegmentRef};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::extent::ExtentError;
+use crate::extent::{Access, ExtentError, LocatedRecord};
 use crate::followers::{Follow, Following};
 use crate::guard::Guard;
 use crate::health::{Health, HealthChanges};
@@ -239,6 +239,21 @@ impl Journal {
         limit: ReadLimit,
     ) -> Result<Option<Read>, ReadError> {
         read::read_in_memory(self.shard(shard), stream, from, limit)
+    }
+
+    /// Reads like [`Journal::read`], but leaves long records that are filed in their files. They are
+    /// checked when they are read from the device. Returns `None` if the records are not within
+    /// reach.
+    pub fn locate(
+        &self,
+        shard: ShardId,
+        stream: StreamId,
+        from: u64,
+        limit: ReadLimit,
+        access: Access,
+    ) -> Result<Option<Read<LocatedRecord>>, ReadError> {
+        let target = self.shard(shard);
+        read::locate(&self.shared, target, stream, from, limit, access)
     }
 
     /// Wakes `waker` once when the stream has a durable record at `from` or later, or starts after

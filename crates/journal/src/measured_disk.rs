@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -172,6 +173,14 @@ impl File for MeasuredFile {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_at(buffer, offset)
+    }
+
+    fn read_cached(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+        self.file.read_cached(buffer, offset)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.file.descriptor()
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {

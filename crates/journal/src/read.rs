@@ -1,7 +1,8 @@
 //! Reading a stream from memory, segments and extents.
 //!
 //! Only committed records are returned. Every byte was checked by a CRC on this read, or has been
-//! in memory since it was written. A segment may be filed and recycled while it is being read. Then
+//! in memory since it was written; [`locate`] leaves long records of extents in their files, which are
+//! never written again. A segment may be filed and recycled while it is being read. Then
 //! the check fails, and the read starts over and finds the extent.
 
 use std::ops::ControlFlow;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader};
-use crate::extent::{ExtentError, ExtentSet};
+use crate::extent::{Access, ExtentError, ExtentSet, LocatedRecord, Visited, head_of};
 use crate::record::{self, RecordKind};
 use crate::shard::{Shard, State};
 use crate::shared::Shared;
@@ -40,11 +41,23 @@ pub struct Record {
     pub payload: Bytes,
 }
 
+impl From<Record> for LocatedRecord {
+    fn from(record: Record) -> LocatedRecord {
+        LocatedRecord {
+            offset: record.offset,
+            time_ms: record.time_ms,
+            tag: record.tag,
+            head: head_of(&record.payload),
+            payload: record.payload.into(),
+        }
+    }
+}
+
 /// Result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct Read<R = Record> {
     /// Records in ascending order, without a gap except where a loss was accepted.
-    pub records: Vec<Record>,
+    pub records: Vec<R>,
     /// Start of the stream.
     pub start: u64,
     /// End of the stream for readers. To follow the stream, read from the offset after the last
@@ -114,12 +127,16 @@ pub(crate) fn read(
                 if filed.offset >= plan.unfiled {
                     return ControlFlow::Break(());
                 }
-                collector.push(Record {
-                    offset: filed.offset,
-                    time_ms: filed.time_ms,
-                    tag: filed.tag,
-                    payload: filed.payload,
-                })
+                let size = filed.payload.len();
+                collector.push(
+                    size,
+                    Record {
+                        offset: filed.offset,
+                        time_ms: filed.time_ms,
+                        tag: filed.tag,
+                        payload: filed.payload,
+                    },
+                )
             })?;
         }
         if read_runs(shared, shard, stream, from, &plan.runs, &mut collector)?.is_recycled() {
@@ -163,6 +180,49 @@ pub(crate) fn read_in_memory(
         start: plan.start,
         next_durable: plan.next_durable,
     }))
+}
+
+/// Reads like [`read`], but leaves long records of extents in their files. Returns `None` if the
+/// records are not within reach.
+pub(crate) fn locate(
+    shared: &Shared,
+    shard: &Shard,
+    stream: StreamId,
+    from: u64,
+    limit: ReadLimit,
+    access: Access,
+) -> Result<Option<Read<LocatedRecord>>, ReadError> {
+    loop {
+        let plan = plan(&shard.state.lock(), stream, from, limit);
+        if from < plan.start {
+            return Err(ReadError::Trimmed { start: plan.start });
+        }
+        let mut collector = RecordCollector::new(limit);
+        if from < plan.unfiled {
+            let extents = &plan.extents;
+            let visited = extents.locate(shard.id, stream, from, access, &mut |located| {
+                if located.offset >= plan.unfiled {
+                    return ControlFlow::Break(());
+                }
+                collector.push(located.payload.size(), located)
+            })?;
+            if visited == Visited::OutOfReach {
+                return Ok(None);
+            }
+        }
+        let is_in_memory = |run: &PlannedRun| run.body.is_some();
+        if access == Access::Memory && !collector.is_full() && !plan.runs.iter().all(is_in_memory) {
+            return Ok(None);
+        }
+        if read_runs(shared, shard, stream, from, &plan.runs, &mut collector)?.is_recycled() {
+            continue;
+        }
+        return Ok(Some(Read {
+            records: collector.records,
+            start: plan.start,
+            next_durable: plan.next_durable,
+        }));
+    }
 }
 
 fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
@@ -219,13 +279,13 @@ impl RunsRead {
     }
 }
 
-fn read_runs(
+fn read_runs<R: From<Record>>(
     shared: &Shared,
     shard: &Shard,
     stream: StreamId,
     from: u64,
     runs: &[PlannedRun],
-    collector: &mut RecordCollector,
+    collector: &mut RecordCollector<R>,
 ) -> Result<RunsRead, ReadError> {
     for run in runs {
         if collector.is_full() {
@@ -279,12 +339,12 @@ pub(crate) fn read_whole_block(
     Ok(header.map(|header| (header, Bytes::from(block).slice(BLOCK_HEADER_SIZE..))))
 }
 
-fn collect_run(
+fn collect_run<R: From<Record>>(
     body: &Bytes,
     stream: StreamId,
     from: u64,
     run: &PlannedRun,
-    collector: &mut RecordCollector,
+    collector: &mut RecordCollector<R>,
 ) {
     let mut at = run.place;
     while let Ok(record) = record::decode(body, at) {
@@ -292,32 +352,34 @@ fn collect_run(
         if record.stream != stream || record.kind != RecordKind::Data {
             continue;
         }
-        if record.offset >= from {
-            let flow = collector.push(Record {
+        let offset = record.offset;
+        if offset >= from {
+            let record = Record {
                 offset: record.offset,
                 time_ms: run.location.time_ms,
                 tag: record.tag,
                 payload: body.slice(at - record.bytes.len()..at),
-            });
+            };
+            let flow = collector.push(record.payload.len(), record.into());
             if flow.is_break() {
                 return;
             }
         }
-        if record.offset + 1 >= run.end {
+        if offset + 1 >= run.end {
             return;
         }
     }
 }
 
 /// Collects records up to a limit.
-struct RecordCollector {
-    records: Vec<Record>,
+struct RecordCollector<R> {
+    records: Vec<R>,
     limit: ReadLimit,
     bytes: usize,
 }
 
-impl RecordCollector {
-    fn new(limit: ReadLimit) -> RecordCollector {
+impl<R> RecordCollector<R> {
+    fn new(limit: ReadLimit) -> RecordCollector<R> {
         RecordCollector {
             records: Vec::new(),
             limit,
@@ -330,8 +392,9 @@ impl RecordCollector {
             && (self.records.len() >= self.limit.records || self.bytes >= self.limit.bytes)
     }
 
-    fn push(&mut self, record: Record) -> ControlFlow<()> {
-        let bytes = self.bytes + record.payload.len();
+    /// Adds a record with a payload of `size` bytes.
+    fn push(&mut self, size: usize, record: R) -> ControlFlow<()> {
+        let bytes = self.bytes + size;
         if !self.records.is_empty()
             && (self.records.len() >= self.limit.records || bytes > self.limit.bytes)
         {

@@ -116,14 +116,28 @@ pub(crate) fn size_of_parts(parts: &[&[u8]]) -> usize {
     parts.iter().map(|part| part.len()).sum()
 }
 
-/// Decodes the record at byte `at` of a body.
-pub fn decode(body: &[u8], at: usize) -> Result<RecordView<'_>, RecordError> {
+/// The header of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordHeader {
+    /// The record's stream.
+    pub stream: StreamId,
+    /// As in [`RecordView`].
+    pub offset: u64,
+    /// The record's effect.
+    pub kind: RecordKind,
+    /// The caller's tag.
+    pub tag: u8,
+    /// Bytes of the payload.
+    pub length: usize,
+}
+
+/// Decodes the header of the record at byte `at` of a body.
+pub fn decode_header(body: &[u8], at: usize) -> Result<RecordHeader, RecordError> {
     let rest = body.get(at..).ok_or(RecordError::Short { at })?;
-    let (header, rest) = rest
-        .split_first_chunk::<RECORD_HEADER_SIZE>()
+    let header = rest
+        .first_chunk::<RECORD_HEADER_SIZE>()
         .ok_or(RecordError::Short { at })?;
     let length = u32_at(header, 16) as usize;
-    let bytes = rest.get(..length).ok_or(RecordError::Short { at })?;
     let kind = RecordKind::from_number(header[20]).ok_or(RecordError::Kind {
         at,
         kind: header[20],
@@ -131,12 +145,26 @@ pub fn decode(body: &[u8], at: usize) -> Result<RecordView<'_>, RecordError> {
     if header[22..24] != [0, 0] || (kind != RecordKind::Data && length > 0) {
         return Err(RecordError::Malformed { at });
     }
-    Ok(RecordView {
+    Ok(RecordHeader {
         stream: StreamId(u64_at(header, 0)),
         offset: u64_at(header, 8),
         kind,
         tag: header[21],
-        bytes,
+        length,
+    })
+}
+
+/// Decodes the record at byte `at` of a body.
+pub fn decode(body: &[u8], at: usize) -> Result<RecordView<'_>, RecordError> {
+    let header = decode_header(body, at)?;
+    let rest = &body[at + RECORD_HEADER_SIZE..];
+    let bytes = rest.get(..header.length);
+    Ok(RecordView {
+        stream: header.stream,
+        offset: header.offset,
+        kind: header.kind,
+        tag: header.tag,
+        bytes: bytes.ok_or(RecordError::Short { at })?,
     })
 }
 

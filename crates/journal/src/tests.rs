@@ -11,6 +11,7 @@ use crate::disk::{Disk, SimulatedDisk};
 mod background;
 mod cuts;
 mod damage;
+mod locating;
 mod log;
 mod log_limits;
 mod log_votes;

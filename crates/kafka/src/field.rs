@@ -172,6 +172,7 @@ impl Nullable for Records {
         for piece in value.into_iter().flat_map(Records::pieces) {
             writer.put(piece);
         }
+        writer.leave_out(value.map_or(0, Records::left_out_size));
     }
 }
 

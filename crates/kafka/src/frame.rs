@@ -9,7 +9,7 @@ use crate::error_code::ErrorCode;
 use crate::field::Field;
 use crate::header::{Prefix, RequestHeader, read_response_header, write_response_header};
 use crate::reader::{DecodeError, Reader};
-use crate::writer::{EncodeError, Writer};
+use crate::writer::{EncodeError, Gap, Writer};
 
 const SIZE_SIZE: usize = size_of::<i32>();
 
@@ -126,11 +126,12 @@ pub fn encode_request<R: RequestBody>(
         correlation_id,
         client_id,
     };
-    let written = encode_frame(out, |writer| {
+    let start = out.len();
+    let encoded = encode_frame(out, |writer| {
         header.write(writer);
         request.write(writer);
-    });
-    written.map(drop)
+    })?;
+    encoded.without_gaps(out, start).map(drop)
 }
 
 /// Returns the correlation id of a response.
@@ -179,10 +180,46 @@ pub fn encode_response_with_errors<R: ResponseBody>(
     correlation_id: i32,
     response: &R,
 ) -> Result<Vec<ErrorCode>, EncodeError> {
+    let start = out.len();
+    let encoded = encode_response_around(out, version, correlation_id, response)?;
+    encoded.without_gaps(out, start)
+}
+
+/// Appends a response like [`encode_response_with_errors`], without the records that are left out
+/// ([`crate::Records::left_out`]). The frame is complete when the caller has inserted them.
+pub fn encode_response_around<R: ResponseBody>(
+    out: &mut Vec<u8>,
+    version: i16,
+    correlation_id: i32,
+    response: &R,
+) -> Result<EncodedResponse, EncodeError> {
     encode_frame(out, |writer| {
         write_response_header(R::KEY.api(), version, correlation_id, writer);
         response.write(writer);
     })
+}
+
+/// An encoded response.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EncodedResponse {
+    /// All error codes in it.
+    pub errors: Vec<ErrorCode>,
+    /// The places at which bytes are to be inserted, in order.
+    pub gaps: Vec<Gap>,
+}
+
+impl EncodedResponse {
+    /// Returns the error codes of a frame that begins at `start` of `out` and is complete; otherwise
+    /// removes it.
+    fn without_gaps(self, out: &mut Vec<u8>, start: usize) -> Result<Vec<ErrorCode>, EncodeError> {
+        match self.gaps.first() {
+            None => Ok(self.errors),
+            Some(gap) => {
+                out.truncate(start);
+                Err(EncodeError::LeftOut(gap.size))
+            }
+        }
+    }
 }
 
 /// Appends the response to ApiVersions in an unsupported version: version 0, with an error and the
@@ -201,21 +238,24 @@ pub fn encode_api_versions_refusal(
 fn encode_frame(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Writer<'_>),
-) -> Result<Vec<ErrorCode>, EncodeError> {
+) -> Result<EncodedResponse, EncodeError> {
     let start = out.len();
     out.extend_from_slice(&[0; SIZE_SIZE]);
     let mut writer = Writer::new(out, 0, false);
     write(&mut writer);
     let written = writer.finish();
-    let size = out.len() - start - SIZE_SIZE;
-    let framed = written.and_then(|errors| match i32::try_from(size) {
-        Ok(size) => Ok((size, errors)),
-        Err(_) => Err(EncodeError::Size(size)),
+    let framed = written.and_then(|(errors, gaps)| {
+        let inserted: usize = gaps.iter().map(|gap| gap.size).sum();
+        let size = out.len() - start - SIZE_SIZE + inserted;
+        match i32::try_from(size) {
+            Ok(size) => Ok((size, EncodedResponse { errors, gaps })),
+            Err(_) => Err(EncodeError::Size(size)),
+        }
     });
     match framed {
-        Ok((size, errors)) => {
+        Ok((size, encoded)) => {
             out[start..start + SIZE_SIZE].copy_from_slice(&size.to_be_bytes());
-            Ok(errors)
+            Ok(encoded)
         }
         Err(error) => {
             out.truncate(start);

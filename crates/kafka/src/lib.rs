@@ -33,14 +33,15 @@ mod writer;
 
 pub use api::{API_KEYS, Api, ApiKey, Request, RequestBody, ResponseBody};
 pub use error_code::ErrorCode;
+pub use frame::{
+    EncodedResponse, encode_api_versions_refusal, encode_request, encode_response,
+    encode_response_around, encode_response_with_errors,
+};
 pub use frame::{FrameError, RequestError, peek_api_key, take_frame};
 pub use frame::{decode_request, decode_response, response_correlation_id};
-pub use frame::{
-    encode_api_versions_refusal, encode_request, encode_response, encode_response_with_errors,
-};
 pub use header::RequestHeader;
 pub use leadership::{CurrentLeader, NodeEndpoint};
 pub use messages::*;
 pub use reader::{DecodeError, Fault};
 pub use values::{Double, Records, Secret, Uuid};
-pub use writer::EncodeError;
+pub use writer::{EncodeError, Gap};

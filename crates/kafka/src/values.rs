@@ -35,14 +35,30 @@ impl fmt::Debug for Uuid {
 /// Record batches in their stored format; opaque in this crate.
 ///
 /// Decoded records share the frame's memory. Records to encode may consist of several pieces, which
-/// are not joined first.
+/// are not joined first, or be left out of the encoded frame, in which the caller inserts them
+/// ([`crate::encode_response_around`]).
 #[derive(Clone, Default)]
 pub struct Records {
     first: Bytes,
     more: Vec<Bytes>,
+    /// Bytes after the pieces that the caller inserts.
+    left_out: usize,
 }
 
 impl Records {
+    /// Creates records of so many bytes that the caller inserts into the encoded frame.
+    pub fn left_out(size: usize) -> Self {
+        Self {
+            left_out: size,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the number of bytes that the caller inserts.
+    pub(crate) fn left_out_size(&self) -> usize {
+        self.left_out
+    }
+
     /// Appends a piece.
     pub fn push(&mut self, piece: Bytes) {
         if self.first.is_empty() {
@@ -57,9 +73,9 @@ impl Records {
         std::iter::once(&self.first).chain(&self.more)
     }
 
-    /// Returns the size of all pieces in bytes.
+    /// Returns the size in bytes, with those that the caller inserts.
     pub fn size(&self) -> usize {
-        self.pieces().map(Bytes::len).sum()
+        self.pieces().map(Bytes::len).sum::<usize>() + self.left_out
     }
 
     /// True without any bytes.
@@ -67,7 +83,7 @@ impl Records {
         self.size() == 0
     }
 
-    /// Returns the records in one piece; joins them only if there are several.
+    /// Returns the pieces as one; joins them only if there are several.
     pub fn into_bytes(self) -> Bytes {
         if self.more.is_empty() {
             return self.first;
@@ -80,14 +96,14 @@ impl From<Bytes> for Records {
     fn from(first: Bytes) -> Self {
         Self {
             first,
-            more: Vec::new(),
+            ..Self::default()
         }
     }
 }
 
 impl PartialEq for Records {
     fn eq(&self, other: &Self) -> bool {
-        self.pieces().flatten().eq(other.pieces().flatten())
+        self.left_out == other.left_out && self.pieces().flatten().eq(other.pieces().flatten())
     }
 }
 

@@ -11,6 +11,18 @@ pub enum EncodeError {
     /// An array, byte string or frame above 2,147,483,647.
     #[error("size {0} is above the limit of {max}", max = i32::MAX)]
     Size(usize),
+    /// Bytes that the caller has to insert, in a message where it cannot.
+    #[error("{0} bytes of records were left out")]
+    LeftOut(usize),
+}
+
+/// A place in an encoded frame at which the caller inserts bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The bytes of the output before it.
+    pub at: usize,
+    /// The bytes to insert.
+    pub size: usize,
 }
 
 /// Output buffer with the version of the message.
@@ -22,6 +34,7 @@ pub struct Writer<'a> {
     fault: Option<EncodeError>,
     /// Error codes in the message so far.
     errors: Vec<ErrorCode>,
+    gaps: Vec<Gap>,
 }
 
 impl<'a> Writer<'a> {
@@ -33,6 +46,7 @@ impl<'a> Writer<'a> {
             is_flexible,
             fault: None,
             errors: Vec::new(),
+            gaps: Vec::new(),
         }
     }
 
@@ -48,9 +62,17 @@ impl<'a> Writer<'a> {
         self.version
     }
 
-    /// Returns the error codes in the message, or the stored error.
-    pub fn finish(self) -> Result<Vec<ErrorCode>, EncodeError> {
-        self.fault.map_or(Ok(self.errors), Err)
+    /// Returns the error codes in the message and the places to insert bytes at, or the stored error.
+    pub fn finish(self) -> Result<(Vec<ErrorCode>, Vec<Gap>), EncodeError> {
+        self.fault.map_or(Ok((self.errors, self.gaps)), Err)
+    }
+
+    /// Leaves out so many bytes, which the caller inserts.
+    pub fn leave_out(&mut self, size: usize) {
+        if size > 0 {
+            let at = self.out.len();
+            self.gaps.push(Gap { at, size });
+        }
     }
 
     /// Writes an error code and remembers it if it is an error.
@@ -141,6 +163,9 @@ impl Tags {
         let mut writer = Writer::new(&mut value, self.version, true);
         write(&mut writer);
         self.fault = self.fault.or(writer.fault);
+        if let Some(gap) = writer.gaps.first() {
+            self.fault = Some(EncodeError::LeftOut(gap.size));
+        }
         let mut writer = Writer::new(&mut self.bytes, self.version, true);
         writer.uvarint(tag);
         match u32::try_from(value.len()) {

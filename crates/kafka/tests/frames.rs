@@ -4,9 +4,10 @@
 
 use bytes::{Bytes, BytesMut};
 use kafka::{
-    API_KEYS, ApiKey, ErrorCode, FrameError, Records, Request, RequestError, Uuid, api_versions,
-    decode_request, decode_response, encode_api_versions_refusal, encode_request, encode_response,
-    fetch, heartbeat, metadata, peek_api_key, produce, response_correlation_id, take_frame,
+    API_KEYS, ApiKey, EncodeError, ErrorCode, FrameError, Records, Request, RequestError, Uuid,
+    api_versions, decode_request, decode_response, encode_api_versions_refusal, encode_request,
+    encode_response, encode_response_around, fetch, heartbeat, metadata, peek_api_key, produce,
+    response_correlation_id, take_frame,
 };
 
 fn frame_of(bytes: &[u8]) -> Bytes {
@@ -31,6 +32,45 @@ fn a_frame_is_decoded_once_its_last_byte_arrives() {
     assert_eq!(take_frame(&mut arrived, 3), Ok(Some(Bytes::new())));
     assert_eq!(take_frame(&mut arrived, 3), Ok(None));
     assert_eq!(arrived.len(), 2);
+}
+
+#[test]
+fn records_that_are_left_out_are_inserted_by_the_caller() {
+    let pieces = [vec![1; 300], vec![], vec![2; 5]];
+    let response = |records: &dyn Fn(&[u8]) -> Records| {
+        let partition = |bytes: &Vec<u8>| fetch::PartitionResponse {
+            error_code: ErrorCode::KafkaStorageError,
+            records: Some(records(bytes)),
+            ..fetch::PartitionResponse::default()
+        };
+        let topic = fetch::TopicResponse {
+            partitions: pieces.iter().map(partition).collect(),
+            ..fetch::TopicResponse::default()
+        };
+        fetch::Response {
+            responses: vec![topic],
+            ..fetch::Response::default()
+        }
+    };
+    let whole = response(&|bytes| Bytes::copy_from_slice(bytes).into());
+    let around = response(&|bytes| Records::left_out(bytes.len()));
+    for version in [4, 11, 12, 16] {
+        let mut expected = b"before".to_vec();
+        encode_response(&mut expected, version, 7, &whole).unwrap();
+        let mut frame = b"before".to_vec();
+        let encoded = encode_response_around(&mut frame, version, 7, &around).unwrap();
+        assert_eq!(encoded.errors.len(), 3);
+        let sizes: Vec<_> = encoded.gaps.iter().map(|gap| gap.size).collect();
+        assert_eq!(sizes, [300, 5]);
+        for (gap, bytes) in encoded.gaps.iter().zip([&pieces[0], &pieces[2]]).rev() {
+            frame.splice(gap.at..gap.at, bytes.iter().copied());
+        }
+        assert_eq!(frame, expected);
+        let mut out = b"before".to_vec();
+        let error = encode_response(&mut out, version, 7, &around).unwrap_err();
+        assert_eq!(error, EncodeError::LeftOut(300));
+        assert_eq!(out, b"before");
+    }
 }
 
 #[test]

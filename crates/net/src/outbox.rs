@@ -12,6 +12,8 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
+use crate::file_bytes::is_unreadable;
+use crate::output::Output;
 use crate::stream::Sink;
 
 /// Size limit of buffers in the thread's pool; larger ones are freed.
@@ -49,21 +51,34 @@ pub enum Pushed {
     Closed,
 }
 
+/// Numbers of parts in files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuedFiles {
+    /// Parts that were pushed since the start.
+    pub pushed: u64,
+    /// The newest of them, which are not sent completely.
+    pub unsent: u64,
+}
+
 #[derive(Default)]
 struct State {
-    filling: Vec<u8>,
-    /// Bytes being written, from `written` on. Empty while `is_writing`, because the writer
-    /// holds them.
-    current: Vec<u8>,
-    written: usize,
-    /// Size of the buffer that the writer holds.
+    filling: Output,
+    /// Bytes being written. Empty while `is_writing`, because the writer holds them.
+    current: Output,
+    /// Unwritten bytes that the writer took.
     held: usize,
+    /// Parts in files that the writer took.
+    held_files: usize,
+    /// Parts in files that were pushed since the start.
+    files_pushed: u64,
     /// A writer will flush the bytes in `filling`.
     is_flush_pending: bool,
     is_writing: bool,
     /// The sink would block; the connection's task waits until it is writable.
     is_blocked: bool,
     is_closed: bool,
+    /// The error of a file whose bytes were to be sent. It ended the connection.
+    failure: Option<io::Error>,
     waker: Option<Waker>,
 }
 
@@ -93,12 +108,26 @@ impl Outbox {
         self.push_if(|_| true, write).unwrap_or(Pushed::Closed)
     }
 
+    /// Appends bytes like [`Outbox::push`], and parts that are not copied.
+    pub fn push_output(&self, write: impl FnOnce(&mut Output)) -> Pushed {
+        let pushed = self.append(|_| true, write);
+        pushed.unwrap_or(Pushed::Closed)
+    }
+
     /// Appends like [`Outbox::push`] if `admit` returns true for the number of queued bytes;
     /// otherwise returns `None`.
     pub fn push_if(
         &self,
         admit: impl FnOnce(usize) -> bool,
         write: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<Pushed> {
+        self.append(admit, |out| write(out.buffer()))
+    }
+
+    fn append(
+        &self,
+        admit: impl FnOnce(usize) -> bool,
+        write: impl FnOnce(&mut Output),
     ) -> Option<Pushed> {
         let mut state = self.state.lock();
         if state.is_closed {
@@ -108,9 +137,14 @@ impl Outbox {
             return None;
         }
         if state.filling.capacity() == 0 {
-            state.filling = take_buffer();
+            *state.filling.buffer() = take_buffer();
         }
+        let files = state.filling.files();
         write(&mut state.filling);
+        state.files_pushed += (state.filling.files() - files) as u64;
+        if state.is_blocked {
+            state.filling.copy_shared();
+        }
         Some(match std::mem::replace(&mut state.is_flush_pending, true) {
             true => Pushed::Queued,
             false => Pushed::First,
@@ -120,6 +154,22 @@ impl Outbox {
     /// Returns the number of bytes that are not written yet.
     pub fn queued_size(&self) -> usize {
         self.state.lock().queued_size()
+    }
+
+    /// Returns the numbers of parts in files. Those that are not sent keep their files open.
+    pub fn files(&self) -> QueuedFiles {
+        let state = self.state.lock();
+        let current = state.held_files.max(state.current.files());
+        QueuedFiles {
+            pushed: state.files_pushed,
+            unsent: (state.filling.files() + current) as u64,
+        }
+    }
+
+    /// Takes the error that ended the connection, if a file could not be read whose bytes were to be
+    /// sent.
+    pub fn take_failure(&self) -> Option<io::Error> {
+        self.state.lock().failure.take()
     }
 
     /// Returns true if the sink would block and the connection's task waits for it.
@@ -140,36 +190,34 @@ impl Outbox {
             return;
         }
         while state.load() {
-            let mut buffer = std::mem::take(&mut state.current);
-            let mut written = state.written;
+            let mut output = std::mem::take(&mut state.current);
             state.is_writing = true;
-            state.held = buffer.len();
+            state.held = output.size();
+            state.held_files = output.files();
             drop(state);
-            let outcome = self.write(&buffer, &mut written);
+            let written = output.write_to(&*self.sink);
+            let outcome = written.and_then(|()| self.sink.try_flush());
+            let is_blocked = would_block(&outcome);
+            if is_blocked {
+                output.copy_shared();
+            }
             state = self.state.lock();
             state.is_writing = false;
-            state.held = 0;
+            (state.held, state.held_files) = (0, 0);
             if state.is_closed {
                 return;
             }
             match outcome {
-                Ok(()) => {
-                    buffer.clear();
-                    give_buffer(buffer);
-                    state.written = 0;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if written == buffer.len() {
-                        buffer.clear();
-                        written = 0;
-                    }
-                    state.current = buffer;
-                    state.written = written;
+                Ok(()) => give_buffer(output.into_buffer()),
+                Err(_) if is_blocked => {
+                    state.current = output;
+                    state.filling.copy_shared();
                     state.is_blocked = true;
                     state.wake();
                     return;
                 }
-                Err(_) => {
+                Err(error) => {
+                    state.failure = Some(error).filter(is_unreadable);
                     state.close();
                     drop(state);
                     self.sink.close();
@@ -177,18 +225,6 @@ impl Outbox {
                 }
             }
         }
-    }
-
-    fn write(&self, buffer: &[u8], written: &mut usize) -> io::Result<()> {
-        while *written < buffer.len() {
-            match self.sink.try_write(&buffer[*written..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => *written += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.sink.try_flush()
     }
 
     /// Continues the write that a blocked sink interrupted, and registers the connection's task to
@@ -250,23 +286,27 @@ impl Outbox {
     }
 }
 
+fn would_block(outcome: &io::Result<()>) -> bool {
+    let error = outcome.as_ref().err();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::WouldBlock && !is_unreadable(error))
+}
+
 impl State {
     fn queued_size(&self) -> usize {
-        self.filling.len() + self.held.max(self.current.len()) - self.written
+        self.filling.size() + self.held.max(self.current.size())
     }
 
     /// Makes `current` the next bytes to write. Returns false if there are none.
     fn load(&mut self) -> bool {
-        if self.current.is_empty() {
+        if self.current.size() == 0 {
             self.is_flush_pending = false;
             let emptied = std::mem::replace(&mut self.current, std::mem::take(&mut self.filling));
-            give_buffer(emptied);
-            self.written = 0;
+            give_buffer(emptied.into_buffer());
         }
-        if self.current.is_empty() {
-            give_buffer(std::mem::take(&mut self.current));
+        if self.current.size() == 0 {
+            give_buffer(std::mem::take(&mut self.current).into_buffer());
         }
-        !self.current.is_empty()
+        self.current.size() > 0
     }
 
     fn wake(&mut self) {
@@ -277,9 +317,8 @@ impl State {
 
     fn close(&mut self) {
         self.is_closed = true;
-        self.filling = Vec::new();
-        self.current = Vec::new();
-        self.written = 0;
+        self.filling = Output::default();
+        self.current = Output::default();
         self.wake();
     }
 }

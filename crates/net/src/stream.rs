@@ -1,8 +1,19 @@
 //! The two halves of a connection, as traits that every transport implements.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+
+use crate::file_bytes::{self, FileBytes};
+
+/// Whether more bytes follow those of a write at once, so that a transport may wait for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Following {
+    /// Nothing is known of further bytes.
+    Nothing,
+    /// The next write follows at once.
+    More,
+}
 
 /// The reading half of a connection, owned by one task.
 pub trait Source: Send {
@@ -25,6 +36,22 @@ pub trait Sink: Send + Sync {
     /// Writes as many bytes as possible now; `WouldBlock` if that is none. Callable from any
     /// thread.
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Writes like [`Sink::try_write`] from several buffers, in order, none of which is empty.
+    fn try_write_vectored(
+        &self,
+        buffers: &[IoSlice<'_>],
+        following: Following,
+    ) -> io::Result<usize> {
+        let _ = following;
+        self.try_write(buffers.first().map_or(&[], |first| first))
+    }
+
+    /// Writes like [`Sink::try_write`] the bytes of a file from `at` on. They are read and then
+    /// written, unless the transport can send them from the file.
+    fn try_send_file(&self, file: &dyn FileBytes, at: usize) -> io::Result<usize> {
+        file_bytes::copy(file, at, |bytes| self.try_write(bytes))
+    }
 
     /// Writes bytes that the sink has buffered itself (TLS records); `WouldBlock` if the peer does
     /// not take them now.

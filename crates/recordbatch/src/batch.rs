@@ -80,12 +80,30 @@ impl<'a> Batch<'a> {
     }
 }
 
+impl Header {
+    /// Returns the header of the batch at the start of `size` bytes, of which `head` are the first
+    /// ones: at least [`HEADER_SIZE`], if there are so many.
+    pub fn of_first(head: &[u8], size: usize) -> Result<Self, Malformed> {
+        size_within(head, size)?;
+        match head.first_chunk() {
+            Some(header) => Ok(Self::read(header)),
+            None => Err(Malformed::Torn {
+                have: head.len(),
+                size: HEADER_SIZE,
+            }),
+        }
+    }
+}
+
 /// Returns the size of the first batch in `bytes`, if all of it is present.
 pub(crate) fn size(bytes: &[u8]) -> Result<usize, Malformed> {
-    let torn = |size| Malformed::Torn {
-        have: bytes.len(),
-        size,
-    };
+    size_within(bytes, bytes.len())
+}
+
+/// Returns the size of the first batch in `have` bytes that begin with `bytes`, if all of it is
+/// present.
+fn size_within(bytes: &[u8], have: usize) -> Result<usize, Malformed> {
+    let torn = |size| Malformed::Torn { have, size };
     // An old message set has its format at the same place and may be shorter than this header.
     let magic = bytes.get(MAGIC_AT).ok_or(torn(HEADER_SIZE))?;
     let magic = i8::from_be_bytes([*magic]);
@@ -98,7 +116,7 @@ pub(crate) fn size(bytes: &[u8]) -> Result<usize, Malformed> {
     let size = size.saturating_add(UNCOUNTED_SIZE);
     match size {
         _ if size < HEADER_SIZE => Err(Malformed::Length { length }),
-        _ if bytes.len() < size => Err(torn(size)),
+        _ if have < size => Err(torn(size)),
         _ => Ok(size),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use journal::ReadLimit;
+use journal::{ReadLimit, StoredBytes};
 use topics::{Isolation, ProducerId};
 
 use super::error::{FetchError, Storage};
@@ -28,6 +28,16 @@ pub struct Ask {
     pub leader_epoch: Option<i32>,
 }
 
+/// The place of the batches that a fetch returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchPlacement {
+    /// All of them are in memory.
+    Memory,
+    /// Long ones stay in the files that they are filed in, to be sent from there. Their checksums were
+    /// compared when they were last read from the device.
+    AsStored,
+}
+
 /// Limits of a fetch over all its partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchLimits {
@@ -37,14 +47,16 @@ pub struct FetchLimits {
     pub bytes_min: usize,
     /// Maximum bytes; the first batch is returned even if it is larger.
     pub bytes_max: usize,
+    /// The place of the returned batches.
+    pub placement: BatchPlacement,
 }
 
 /// The fetched batches and the state of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
     /// Whole batches in order, as stored; the first one contains the requested offset. They share
-    /// memory with other readers: copy them to hold them for long.
-    pub batches: Vec<Bytes>,
+    /// memory and files with other readers: copy them to hold them for long.
+    pub batches: Vec<StoredBytes>,
     /// The high watermark. Everything before it is durable, unless the topic's durability is
     /// weaker.
     pub high_watermark: u64,
@@ -60,7 +72,7 @@ pub struct Fetched {
 impl Fetched {
     /// Returns the bytes of all batches.
     pub fn size(&self) -> usize {
-        self.batches.iter().map(Bytes::len).sum()
+        self.batches.iter().map(StoredBytes::size).sum()
     }
 }
 
@@ -133,7 +145,8 @@ impl Topics {
                 records: usize::MAX,
                 bytes: room.saturating_add(SKIPPED_SIZE),
             };
-            match self.take(reach, &seen.standing, record, limit, &mut taking)? {
+            let placement = limits.placement;
+            match self.take(reach, &seen.standing, record, limit, placement, &mut taking)? {
                 Walked::OutOfReach => return Ok(None),
                 // The start was trimmed meanwhile: check again whether the offset is out of range.
                 Walked::Trimmed => continue,
@@ -160,13 +173,21 @@ impl Topics {
         standing: &SlotSnapshot,
         record: u64,
         limit: ReadLimit,
+        placement: BatchPlacement,
         taking: &mut Taking,
     ) -> Result<Walked, Storage> {
         if standing.is_kept(taking.from) {
-            look_through(standing, 0, |it| taking.take(it))?;
+            look_through::<Bytes>(standing, 0, |it| taking.take(it))?;
             return Ok(Walked::Done);
         }
-        self.walk_shown(reach, standing, record, limit, |it| taking.take(it))
+        match placement {
+            BatchPlacement::Memory => {
+                self.walk_shown::<Bytes>(reach, standing, record, limit, |it| taking.take(it))
+            }
+            BatchPlacement::AsStored => {
+                self.walk_shown::<StoredBytes>(reach, standing, record, limit, |it| taking.take(it))
+            }
+        }
     }
 
     /// Takes a snapshot of a partition for a reader that has room for `size` bytes.
@@ -235,7 +256,7 @@ impl Live {
 
 /// Collects batches from an offset on, up to a size limit.
 struct Taking {
-    batches: Vec<Bytes>,
+    batches: Vec<StoredBytes>,
     size: usize,
     size_max: usize,
     /// True until the first batch, which is taken even if it exceeds the limit.
@@ -247,20 +268,21 @@ struct Taking {
 }
 
 impl Taking {
-    fn take(&mut self, stored: Stored) -> Next {
+    fn take(&mut self, stored: Stored<impl Into<StoredBytes>>) -> Next {
         if stored.end() <= self.from {
             return Next::More;
         }
         if stored.offset() >= self.visible {
             return Next::Enough;
         }
-        let size = self.size + stored.bytes.len();
+        let (last, bytes) = ((stored.record, stored.end()), stored.bytes.into());
+        let size = self.size + bytes.size();
         let must = self.is_first && self.batches.is_empty();
         if size > self.size_max && !must {
             return Next::Enough;
         }
-        self.last = Some((stored.record, stored.end()));
-        self.batches.push(stored.bytes);
+        self.last = Some(last);
+        self.batches.push(bytes);
         self.size = size;
         match self.size >= self.size_max {
             true => Next::Enough,

@@ -62,9 +62,11 @@ pub use error::{
     TransactionError, UnknownPartition, UserChangeError,
 };
 pub use event_partitions::{EventFeed, EventLimit, EventPartition, EventRecord};
-pub use fetch::{Ask, FetchLimits, Fetched};
+pub use fetch::{Ask, BatchPlacement, FetchLimits, Fetched};
 pub use fetching::Fetching;
 pub use groups::{Committed, GroupView};
+pub use journal::StoredBytes;
+pub use journal::disk::FileRange;
 pub use lag::GroupLag;
 pub use leaders::catalogue_role;
 pub use offset_reset::{OffsetChange, ResetError, ResetTarget};

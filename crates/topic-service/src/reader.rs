@@ -1,8 +1,8 @@
 //! Reads the batches of a partition's stream in order.
 
 use bytes::Bytes;
-use journal::{ReadError, ReadLimit};
-use recordbatch::{Batch, Header};
+use journal::{Journal, LocatedRecord, Read, ReadError, ReadLimit, Record, StoredBytes};
+use recordbatch::{Batch, Header, Malformed};
 use topics::record;
 
 use super::error::Storage;
@@ -13,14 +13,81 @@ use crate::service::Topics;
 use store::{Location, Reach};
 
 /// A stored batch.
-pub(super) struct Stored {
+pub(super) struct Stored<B = Bytes> {
     /// Its record number.
     pub(super) record: u64,
     pub(super) header: Header,
-    pub(super) bytes: Bytes,
+    pub(super) bytes: B,
 }
 
-impl Stored {
+/// The bytes of a stored batch: in memory, or where they are stored.
+pub(super) trait BatchBytes: From<Bytes> {
+    /// A record as the journal returns it.
+    type Record;
+
+    fn read(
+        reach: Reach,
+        journal: &Journal,
+        at: Location,
+        from: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Read<Self::Record>>, ReadError>;
+
+    /// Returns offset and tag of a record.
+    fn place(record: &Self::Record) -> (u64, u8);
+
+    /// Returns the batch in a record.
+    fn open(record: Self::Record) -> Result<(Header, Self), Malformed>;
+}
+
+impl BatchBytes for Bytes {
+    type Record = Record;
+
+    fn read(
+        reach: Reach,
+        journal: &Journal,
+        at: Location,
+        from: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Read>, ReadError> {
+        reach.read(journal, at, from, limit)
+    }
+
+    fn place(record: &Record) -> (u64, u8) {
+        (record.offset, record.tag)
+    }
+
+    fn open(record: Record) -> Result<(Header, Self), Malformed> {
+        let (batch, _) = Batch::split(&record.payload)?;
+        Ok((*batch.header(), record.payload))
+    }
+}
+
+impl BatchBytes for StoredBytes {
+    type Record = LocatedRecord;
+
+    fn read(
+        reach: Reach,
+        journal: &Journal,
+        at: Location,
+        from: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Read<LocatedRecord>>, ReadError> {
+        reach.locate(journal, at, from, limit)
+    }
+
+    fn place(record: &LocatedRecord) -> (u64, u8) {
+        (record.offset, record.tag)
+    }
+
+    fn open(record: LocatedRecord) -> Result<(Header, Self), Malformed> {
+        let size = record.payload.size();
+        let head = &record.head[..size.min(record.head.len())];
+        Ok((Header::of_first(head, size)?, record.payload))
+    }
+}
+
+impl<B> Stored<B> {
     /// Returns its first offset.
     pub(super) fn offset(&self) -> u64 {
         self.header.base_offset.unsigned_abs()
@@ -76,13 +143,13 @@ impl SlotSnapshot {
 
 impl Topics {
     /// Visits the durable batches from a record on, read with `limit`, and then those in memory.
-    pub(super) fn walk_shown(
+    pub(super) fn walk_shown<B: BatchBytes>(
         &self,
         reach: Reach,
         standing: &SlotSnapshot,
         from: u64,
         limit: ReadLimit,
-        mut look: impl FnMut(Stored) -> Next,
+        mut look: impl FnMut(Stored<B>) -> Next,
     ) -> Result<Walked, Storage> {
         let (mut behind, mut next) = (from, Next::More);
         let walked = self.walk(reach, standing.places, from, limit, |stored| {
@@ -97,13 +164,13 @@ impl Topics {
     }
 
     /// Visits the durable batches from a record on, read with `limit`.
-    pub(super) fn walk(
+    pub(super) fn walk<B: BatchBytes>(
         &self,
         reach: Reach,
         places: Places,
         mut from: u64,
         limit: ReadLimit,
-        mut look: impl FnMut(Stored) -> Next,
+        mut look: impl FnMut(Stored<B>) -> Next,
     ) -> Result<Walked, Storage> {
         loop {
             let run = places.run(from);
@@ -111,7 +178,7 @@ impl Topics {
                 stream: run.stream,
                 ..places.at
             };
-            let read = match reach.read(&self.state.journal, at, run.from, limit) {
+            let read = match B::read(reach, &self.state.journal, at, run.from, limit) {
                 Err(ReadError::Trimmed { .. }) => return Ok(Walked::Trimmed),
                 Err(error) => return Err(Storage::read(&error)),
                 Ok(None) => return Ok(Walked::OutOfReach),
@@ -120,14 +187,17 @@ impl Topics {
             let Some(last) = read.records.last() else {
                 return Ok(Walked::Done);
             };
-            from = run.base + last.offset.min(run.until - 1) + 1;
-            let in_run = read.records.into_iter().filter(|it| it.offset < run.until);
-            for it in in_run.filter(|it| it.tag == record::BATCH) {
-                let (batch, _) = Batch::split(&it.payload).map_err(Storage::unreadable)?;
+            from = run.base + B::place(last).0.min(run.until - 1) + 1;
+            for it in read.records {
+                let (offset, tag) = B::place(&it);
+                if offset >= run.until || tag != record::BATCH {
+                    continue;
+                }
+                let (header, bytes) = B::open(it).map_err(Storage::unreadable)?;
                 let stored = Stored {
-                    record: run.base + it.offset,
-                    header: *batch.header(),
-                    bytes: it.payload,
+                    record: run.base + offset,
+                    header,
+                    bytes,
                 };
                 if look(stored) == Next::Enough {
                     return Ok(Walked::Done);
@@ -138,17 +208,17 @@ impl Topics {
 }
 
 /// Visits the batches in memory from a record on.
-pub(super) fn look_through(
+pub(super) fn look_through<B: From<Bytes>>(
     standing: &SlotSnapshot,
     from: u64,
-    mut look: impl FnMut(Stored) -> Next,
+    mut look: impl FnMut(Stored<B>) -> Next,
 ) -> Result<(), Storage> {
     for kept in standing.kept.iter().filter(|it| it.record >= from) {
         let (batch, _) = Batch::split(&kept.bytes).map_err(Storage::unreadable)?;
         let stored = Stored {
             record: kept.record,
             header: *batch.header(),
-            bytes: kept.bytes.clone(),
+            bytes: kept.bytes.clone().into(),
         };
         if look(stored) == Next::Enough {
             break;

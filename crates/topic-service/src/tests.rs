@@ -252,6 +252,7 @@ impl World {
             isolation,
             bytes_min,
             bytes_max: 1 << 20,
+            placement: BatchPlacement::AsStored,
         };
         self.topics.fetch(vec![ask], limits)
     }
@@ -283,10 +284,16 @@ fn batch_of(
     bytes
 }
 
+/// Returns the bytes of the batches.
+fn batches(fetched: &Fetched) -> Vec<bytes::Bytes> {
+    let batches = fetched.batches.iter().cloned();
+    batches.map(|it| it.into_bytes().unwrap()).collect()
+}
+
 fn values(fetched: &Fetched) -> Vec<(i64, String)> {
     let mut values = Vec::new();
-    for bytes in &fetched.batches {
-        let (batch, rest) = Batch::split(bytes).unwrap();
+    for bytes in batches(fetched) {
+        let (batch, rest) = Batch::split(&bytes).unwrap();
         assert!(rest.is_empty() && batch.is_intact());
         if batch.header().attributes.is_control() {
             continue;

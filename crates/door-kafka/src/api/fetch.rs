@@ -1,7 +1,7 @@
 //! Fetch: reads record batches from partitions, and waits if there are fewer than `min.bytes`.
 //!
-//! Batches are sent as they are stored. They are read when their answer is the next to be sent; if
-//! the disk does not deliver them in time, the answer is an error. There are no fetch sessions
+//! Batches are sent as they are stored, long ones from the files that they are stored in. They are
+//! located, or read, when their answer is the next to be sent; if the disk does not deliver them in time, the answer is an error. There are no fetch sessions
 //! (KIP-227): session 0 says so, and every request is a full one.
 
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use kafka::fetch::{
 };
 use kafka::{ErrorCode, Records};
 use tokio::time::{Instant, Sleep};
-use topic_service::{Ask, FetchError, FetchLimits, Fetched, Fetching};
+use topic_service::{Ask, BatchPlacement, FetchError, FetchLimits, Fetched, Fetching, StoredBytes};
 use topics::Isolation;
 
 use super::{find, offset, partition_in};
@@ -68,6 +68,7 @@ pub(crate) fn answer(client: &mut Client, tag: Tag, request: Request) -> Answer 
         isolation,
         bytes_min,
         bytes_max: bytes_max.min(SIZE_MAX),
+        placement: BatchPlacement::AsStored,
     };
     let waiting = Waiting {
         fetching: client.topics().fetch(asks, limits),
@@ -78,15 +79,14 @@ pub(crate) fn answer(client: &mut Client, tag: Tag, request: Request) -> Answer 
         departure: client.departure(),
     };
     Answer::Later(Box::pin(async move {
+        let mut records = Vec::new();
         let response = match waiting.await {
             // The client may have been halted while it waited.
             _ if halt.is_halted() => making.refuse(ErrorCode::TopicAuthorizationFailed),
-            Some(fetched) => making.fill(fetched),
+            Some(fetched) => making.fill(fetched, &mut records),
             None => making.refuse(ErrorCode::KafkaStorageError),
         };
-        let size = records_size(&response);
-        // Records are most of the answer; the reserve avoids another copy for the rest.
-        tag.reply_of_size(response, size + size / 8)
+        tag.reply_around(response, records)
     }))
 }
 
@@ -166,11 +166,16 @@ impl Making {
         (asks, is_refused)
     }
 
-    fn fill(mut self, fetched: Vec<Result<Fetched, FetchError>>) -> Response {
+    /// Returns the answer without its records, which are added to `records`.
+    fn fill(
+        mut self,
+        fetched: Vec<Result<Fetched, FetchError>>,
+        records: &mut Vec<StoredBytes>,
+    ) -> Response {
         for ((topic, partition), fetched) in self.places.into_iter().zip(fetched) {
             let place = &mut self.response.responses[topic].partitions[partition];
             *place = match fetched {
-                Ok(fetched) => filled(place.partition_index, fetched, self.isolation),
+                Ok(fetched) => filled(place.partition_index, fetched, self.isolation, records),
                 Err(error) => refused(place.partition_index, error.code()),
             };
         }
@@ -203,14 +208,6 @@ fn ask(
     })
 }
 
-/// The size of all records of an answer, in bytes.
-fn records_size(response: &Response) -> usize {
-    let topics = response.responses.iter();
-    let partitions = topics.flat_map(|topic| &topic.partitions);
-    let records = partitions.filter_map(|partition| partition.records.as_ref());
-    records.map(Records::size).sum()
-}
-
 /// Returns an answer without records: the field is present and empty.
 fn empty(index: i32) -> PartitionResponse {
     PartitionResponse {
@@ -228,11 +225,14 @@ fn refused(index: i32, error_code: ErrorCode) -> PartitionResponse {
     }
 }
 
-fn filled(index: i32, fetched: Fetched, isolation: Isolation) -> PartitionResponse {
-    let mut records = Records::default();
-    for batch in fetched.batches {
-        records.push(batch);
-    }
+fn filled(
+    index: i32,
+    fetched: Fetched,
+    isolation: Isolation,
+    records: &mut Vec<StoredBytes>,
+) -> PartitionResponse {
+    let size = fetched.size();
+    records.extend(fetched.batches);
     let aborted = fetched.aborted.into_iter();
     let aborted = aborted.map(|(producer, first)| AbortedTransaction {
         producer_id: producer.0,
@@ -244,7 +244,7 @@ fn filled(index: i32, fetched: Fetched, isolation: Isolation) -> PartitionRespon
         last_stable_offset: offset(fetched.last_stable),
         log_start_offset: offset(fetched.log_start),
         aborted_transactions: (isolation == Isolation::Committed).then(|| aborted.collect()),
-        records: Some(records),
+        records: Some(Records::left_out(size)),
         ..PartitionResponse::default()
     }
 }

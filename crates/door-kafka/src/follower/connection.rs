@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use net::{Sink, Stream};
+use net::{Output, Sink, Stream};
 use platform::NotDurable;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -142,9 +142,10 @@ impl<'a, L: Leader> Connection<'a, L> {
     }
 
     async fn write(&mut self, reply: Reply) -> Result<(), CloseCause> {
-        let mut out = Vec::new();
+        // A refusal has no records, so all of it is in the buffer.
+        let mut out = Output::default();
         reply.write(&mut out)?;
-        Ok(net::write_all(&*self.sink, &out).await?)
+        Ok(net::write_all(&*self.sink, out.buffer()).await?)
     }
 
     /// Passes requests to a leader, beginning with `frame`, and its answers to the client.

@@ -9,6 +9,7 @@ mod clustered;
 mod configuring;
 mod describing;
 mod fetching;
+mod filed;
 mod following;
 mod framing;
 mod full_disk;
@@ -29,7 +30,7 @@ use std::sync::atomic::Ordering;
 use door::{Gate, Open};
 use door_kafka::{Arrived, Door, NoUsers, Options, Users};
 use door_testing::{ManualClock, SwitchedOffload, ports, stepped_storage};
-use journal::disk::SimulatedDisk;
+use journal::disk::{Disk, SimulatedDisk};
 use journal::{Background, Commit, Journal, Line, ShardId, Stage};
 use node::{Node, Parts, StorageParts};
 use platform::{Clock, Membership, Offload, Overloaded, Work};
@@ -126,6 +127,15 @@ impl Bench {
         Self::with_membership(gate, users, options, topics, None)
     }
 
+    /// One with small segments on this disk, whose life is the `starts`th.
+    pub(crate) fn on_disk(disk: Arc<dyn Disk>, starts: u64) -> Self {
+        let options = door_testing::journal_options(starts);
+        let users = Some(Arc::new(NoUsers) as Arc<dyn Users>);
+        let simulated = SimulatedDisk::new(7);
+        let (gate, topics) = (Arc::new(Open), Default::default());
+        Self::with_disk((simulated, disk), gate, users, &options, topics, None)
+    }
+
     fn with_membership(
         gate: Arc<dyn Gate>,
         users: Option<Arc<dyn Users>>,
@@ -134,7 +144,20 @@ impl Bench {
         membership: Option<Arc<dyn Membership>>,
     ) -> Self {
         let disk = SimulatedDisk::new(7);
-        let (storage, line, background) = stepped_storage(Arc::new(disk.clone()), options);
+        let disks = (disk.clone(), Arc::new(disk) as Arc<dyn Disk>);
+        Self::with_disk(disks, gate, users, options, topics, membership)
+    }
+
+    /// One whose journal is on the second disk.
+    fn with_disk(
+        (disk, journal_disk): (SimulatedDisk, Arc<dyn Disk>),
+        gate: Arc<dyn Gate>,
+        users: Option<Arc<dyn Users>>,
+        options: &journal::Options,
+        topics: topic_service::Options,
+        membership: Option<Arc<dyn Membership>>,
+    ) -> Self {
+        let (storage, line, background) = stepped_storage(journal_disk, options);
         let journal = storage.journal.clone();
         let is_by_caller = options.commit == Commit::ByCaller;
         let committed_by_bench = is_by_caller.then(|| journal.clone());

@@ -82,9 +82,14 @@ pub(super) fn check(page: &[u8], kind: Kind, salt: Salt, place: u64) -> Result<H
     if u32_at(page, 4) as usize != page.len() || page[8] != kind as u8 {
         return Err(Damage("a page does not match the index"));
     }
-    Ok(Head {
+    Ok(head(page, kind))
+}
+
+/// Returns the header fields of a page that was checked before.
+pub(super) fn head(page: &[u8], kind: Kind) -> Head {
+    Head {
         kind,
         count: u32_at(page, 12),
         before: u64_at(page, 16),
-    })
+    }
 }

@@ -1,8 +1,8 @@
 //! A complete extent, open for concurrent reads.
 //!
 //! Only the sparse index stays in memory; of an extent in place also the stream table, which is small,
-//! so that such an extent needs no descriptor of its own. Every page and every piece is checked on each
-//! read.
+//! so that such an extent needs no descriptor of its own. Every page and every piece that is read is
+//! checked.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::frame::{self, FOOTER_SIZE, Footer, HEADER_SIZE, Layout, Refusal};
 use super::index::Index;
+use super::located::CheckedPages;
 use super::page::{self, Head, Kind, Salt};
 use super::records::{self, Item};
 use super::retained::{RetainedSegment, RetainedSegments};
@@ -29,6 +30,7 @@ pub struct Extent {
     size: u64,
     footer: Footer,
     pub(super) index: Index,
+    pub(super) checked: CheckedPages,
 }
 
 /// Where the pages of an extent are read from.
@@ -177,6 +179,7 @@ impl Extent {
             source,
             size: frame.size,
             footer,
+            checked: CheckedPages::new(index.records.len()),
             index,
         })
     }
@@ -201,6 +204,36 @@ impl Extent {
             Source::File(_) => &self.path,
             Source::InPlace { segment, .. } => &segment.path,
         }
+    }
+
+    /// Returns the file with the records.
+    pub(super) fn records_file(&self) -> &Arc<dyn File> {
+        match &self.source {
+            Source::File(file) => file,
+            Source::InPlace { segment, .. } => &segment.file,
+        }
+    }
+
+    /// Returns an iterator over the records of a piece; `None` in an extent with pages.
+    pub(super) fn piece_records(&self, number: usize) -> Option<records::Walk> {
+        let piece = &self.index.pieces.as_ref()?[number];
+        Some(records::Walk::of_piece(piece.count, piece.time_ms))
+    }
+
+    /// Checks the bytes of a page of records, or of a piece, and notes that it was checked.
+    pub(super) fn check_page(&self, number: usize, bytes: &[u8]) -> Result<(), ExtentError> {
+        let (place, _) = self.index.records_page(number);
+        match (&self.source, &self.index.pieces) {
+            (Source::InPlace { segment, .. }, Some(pieces)) => {
+                segment.check(place, &pieces[number], bytes)?;
+            }
+            _ => {
+                page::check(bytes, Kind::Records, self.salt, place)
+                    .map_err(|damage| damage.at(&self.path, place))?;
+            }
+        }
+        self.checked.note(number);
+        Ok(())
     }
 
     /// Returns the identity.
@@ -235,7 +268,8 @@ impl Extent {
             Source::InPlace { table, .. } => table.len(),
         };
         let pieces = self.index.pieces.as_deref().map_or(0, size_of_val);
-        size_of_val(&*self.index.records) + size_of_val(&*self.index.streams) + pieces + table
+        let pages = size_of_val(&*self.index.records) + size_of_val(&*self.index.streams);
+        pages + pieces + table + self.checked.memory()
     }
 
     /// Returns the stream's entry in the stream table.
@@ -390,25 +424,64 @@ impl Extent {
 
     pub(super) fn records_page(&self, number: usize) -> Result<Page, ExtentError> {
         let (place, length) = self.index.records_page(number);
-        let (Source::InPlace { segment, .. }, Some(pieces)) = (&self.source, &self.index.pieces)
-        else {
-            return self.page(Kind::Records, (place, length));
+        let mut bytes = vec![0; length as usize];
+        read(
+            &**self.records_file(),
+            self.records_path(),
+            &mut bytes,
+            place,
+        )?;
+        self.page_of(number, bytes.into())
+    }
+
+    /// Returns the page of records, or the piece, that has these bytes, which it checks.
+    pub(super) fn page_of(&self, number: usize, bytes: Bytes) -> Result<Page, ExtentError> {
+        let (place, _) = self.index.records_page(number);
+        let (head, time_ms) = match (&self.source, &self.index.pieces) {
+            (Source::InPlace { segment, .. }, Some(pieces)) => {
+                let piece = &pieces[number];
+                segment.check(place, piece, &bytes)?;
+                let head = Head {
+                    kind: Kind::Pieces,
+                    count: piece.count,
+                    before: piece.before,
+                };
+                (head, piece.time_ms)
+            }
+            _ => {
+                let head = page::check(&bytes, Kind::Records, self.salt, place);
+                (head.map_err(|damage| damage.at(&self.path, place))?, 0)
+            }
         };
-        let piece = &pieces[number];
         Ok(Page {
-            bytes: segment.read(place, piece)?,
-            head: Head {
-                kind: Kind::Pieces,
-                count: piece.count,
-                before: piece.before,
-            },
-            time_ms: piece.time_ms,
+            bytes,
+            head,
+            time_ms,
             place,
         })
     }
 
     pub(super) fn streams_page(&self, number: usize) -> Result<Page, ExtentError> {
-        self.page(Kind::Streams, self.index.streams_page(number))
+        let (place, length) = self.index.streams_page(number);
+        let bytes = match &self.source {
+            Source::File(file) => {
+                let mut bytes = vec![0; length as usize];
+                read(&**file, &self.path, &mut bytes, place)?;
+                Bytes::from(bytes)
+            }
+            Source::InPlace { table, .. } => {
+                let begin = place as usize - HEADER_SIZE;
+                table.slice(begin..begin + length as usize)
+            }
+        };
+        let head = page::check(&bytes, Kind::Streams, self.salt, place)
+            .map_err(|damage| damage.at(&self.path, place))?;
+        Ok(Page {
+            bytes,
+            head,
+            time_ms: 0,
+            place,
+        })
     }
 
     pub(super) fn item(
@@ -427,28 +500,6 @@ impl Extent {
     ) -> Result<Option<Entry>, ExtentError> {
         walk.next(&page.bytes)
             .map_err(|damage| damage.at(&self.path, page.place))
-    }
-
-    fn page(&self, kind: Kind, (place, length): (u64, u64)) -> Result<Page, ExtentError> {
-        let bytes = match &self.source {
-            Source::File(file) => {
-                let mut bytes = vec![0; length as usize];
-                read(&**file, &self.path, &mut bytes, place)?;
-                Bytes::from(bytes)
-            }
-            Source::InPlace { table, .. } => {
-                let begin = place as usize - HEADER_SIZE;
-                table.slice(begin..begin + length as usize)
-            }
-        };
-        let head = page::check(&bytes, kind, self.salt, place)
-            .map_err(|damage| damage.at(&self.path, place))?;
-        Ok(Page {
-            bytes,
-            head,
-            time_ms: 0,
-            place,
-        })
     }
 }
 

@@ -19,6 +19,10 @@ use super::{Damage, varint};
 use crate::StreamId;
 use crate::record::{self, RECORD_HEADER_SIZE, RecordKind};
 
+/// Bytes of a record before its payload at most: four varints and the tag, or the header of a block's
+/// record.
+pub(super) const HEAD_SIZE_MAX: usize = 4 * varint::SIZE_MAX + 1;
+
 /// A record that is being filed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRef<'a> {
@@ -160,48 +164,68 @@ impl Walk {
         }
     }
 
+    /// Returns true after the last record.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Returns where the next record begins in the page.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
     /// Decodes the next record. `page` must be the same on each call.
     pub(super) fn next(&mut self, page: &[u8]) -> Result<Option<Item>, Damage> {
+        let window = page.get(self.at..).unwrap_or_default();
+        self.next_in(window, page.len())
+    }
+
+    /// Decodes the next record of a page of `length` bytes. `window` has the bytes of the page from
+    /// [`Walk::at`] on: [`HEAD_SIZE_MAX`] of them, unless the page ends before.
+    pub(super) fn next_in(&mut self, window: &[u8], length: usize) -> Result<Option<Item>, Damage> {
         if self.left == 0 {
             return Ok(None);
         }
         let item = match self.encoding {
-            Encoding::Deltas(last) => self.item(page, last),
-            Encoding::Block { time_ms } => self.block_item(page, time_ms),
+            Encoding::Deltas(last) => self.item(window, length, last),
+            Encoding::Block { time_ms } => self.block_item(window, length, time_ms),
         };
         let item = item.ok_or(Damage("a record does not fit its page"))?;
         self.left -= 1;
         Ok(Some(item))
     }
 
-    fn block_item(&mut self, piece: &[u8], time_ms: u64) -> Option<Item> {
-        let record = record::decode(piece, self.at).ok()?;
-        if record.kind != RecordKind::Data {
+    fn block_item(&mut self, window: &[u8], length: usize, time_ms: u64) -> Option<Item> {
+        let header = record::decode_header(window, 0).ok()?;
+        if header.kind != RecordKind::Data {
             return None;
         }
         let start = self.at + RECORD_HEADER_SIZE;
-        self.at += record.size();
+        let end = start
+            .checked_add(header.length)
+            .filter(|&end| end <= length)?;
+        self.at = end;
         Some(Item {
-            stream: record.stream,
-            offset: record.offset,
+            stream: header.stream,
+            offset: header.offset,
             time_ms,
-            tag: record.tag,
-            payload: start..self.at,
+            tag: header.tag,
+            payload: start..end,
         })
     }
 
-    fn item(&mut self, page: &[u8], last: PreviousRecord) -> Option<Item> {
-        let mut rest = page.get(self.at..)?;
+    fn item(&mut self, window: &[u8], length: usize, last: PreviousRecord) -> Option<Item> {
+        let mut rest = window;
         let step = varint::take(&mut rest)?;
         let base = if step == 0 { last.offset } else { 0 };
         let stream = last.stream.checked_add(step)?;
         let offset = base.checked_add(varint::take(&mut rest)?)?;
         let time = varint::unfold(varint::take(&mut rest)?);
         let time_ms = last.time_ms.wrapping_add(time as u64);
-        let length = usize::try_from(varint::take(&mut rest)?).ok()?;
+        let size = usize::try_from(varint::take(&mut rest)?).ok()?;
         let (&tag, rest) = rest.split_first()?;
-        let start = page.len() - rest.len();
-        let end = start.checked_add(length).filter(|&end| end <= page.len())?;
+        let start = self.at + window.len() - rest.len();
+        let end = start.checked_add(size).filter(|&end| end <= length)?;
         self.at = end;
         self.encoding = Encoding::Deltas(PreviousRecord {
             stream,

@@ -7,10 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::index::Piece;
-use super::{Damage, ExtentError, read};
+use super::{Damage, ExtentError};
 use crate::Position;
 use crate::disk::{Disk, File};
 use crate::segment::{self, SEGMENT_HEADER_SIZE, Segment, SegmentError};
@@ -70,19 +68,17 @@ pub(super) struct RetainedSegment {
     journal_id: u64,
     pub(super) segment: SegmentRef,
     pub(super) path: String,
-    file: Arc<dyn File>,
+    pub(super) file: Arc<dyn File>,
 }
 
 impl RetainedSegment {
-    /// Reads and checks a piece.
-    pub(super) fn read(&self, place: u64, piece: &Piece) -> Result<Bytes, ExtentError> {
-        let mut bytes = vec![0; piece.length as usize];
-        read(&*self.file, &self.path, &mut bytes, place)?;
-        if self.segment.crc(self.journal_id, place, &bytes) != piece.crc {
+    /// Checks the bytes of a piece.
+    pub(super) fn check(&self, place: u64, piece: &Piece, bytes: &[u8]) -> Result<(), ExtentError> {
+        if self.segment.crc(self.journal_id, place, bytes) != piece.crc {
             let damage = Damage("the checksum of the records does not match");
             return Err(damage.at(&self.path, place));
         }
-        Ok(Bytes::from(bytes))
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cursor::Entries;
+use super::located::{Access, LocatedRecord, Visited};
 use super::{Entry, Extent, ExtentError, Identity, RetainedSegments};
 use crate::disk::Disk;
 use crate::{ShardId, StreamId};
@@ -135,15 +136,7 @@ impl ExtentSet {
         from: u64,
         visit: &mut dyn FnMut(FiledRecord) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, ExtentError> {
-        let extents = self.shard(shard);
-        // Extents before one that has this offset, or an earlier one, hold only earlier records.
-        let begin = extents.iter().rposition(|extent| {
-            extent
-                .index
-                .first(stream)
-                .is_some_and(|first| first <= from)
-        });
-        for extent in &extents[begin.unwrap_or(0)..] {
+        for extent in self.extents_from(shard, stream, from) {
             let flow = extent.read(stream, from, &mut |page, item| {
                 visit(FiledRecord {
                     offset: item.offset,
@@ -157,6 +150,37 @@ impl ExtentSet {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Visits a stream's records like [`ExtentSet::read`]; long ones stay in their files.
+    pub fn locate(
+        &self,
+        shard: ShardId,
+        stream: StreamId,
+        from: u64,
+        access: Access,
+        visit: &mut dyn FnMut(LocatedRecord) -> ControlFlow<()>,
+    ) -> Result<Visited, ExtentError> {
+        for extent in self.extents_from(shard, stream, from) {
+            let visited = extent.locate(stream, from, access, visit)?;
+            if visited != Visited::All {
+                return Ok(visited);
+            }
+        }
+        Ok(Visited::All)
+    }
+
+    /// Returns the extents that may have records of a stream from an offset on.
+    fn extents_from(&self, shard: ShardId, stream: StreamId, from: u64) -> &[Arc<Extent>] {
+        let extents = self.shard(shard);
+        // Extents before one that has this offset, or an earlier one, hold only earlier records.
+        let begin = extents.iter().rposition(|extent| {
+            extent
+                .index
+                .first(stream)
+                .is_some_and(|first| first <= from)
+        });
+        &extents[begin.unwrap_or(0)..]
     }
 
     /// Iterates over all streams of a shard, ascending.

@@ -20,6 +20,7 @@ const IDENTITY: Identity = Identity {
 };
 
 mod in_place;
+mod located;
 
 /// Records: offset, time, payload.
 type Records = Vec<(u64, u64, Vec<u8>)>;

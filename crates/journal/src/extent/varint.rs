@@ -1,7 +1,10 @@
 //! Variable-length integers (LEB128): seven bits per byte, lowest first; the high bit marks that
 //! more bytes follow.
 
-/// Appends `value`, 1 to 10 bytes.
+/// Bytes of a number at most.
+pub(super) const SIZE_MAX: usize = 10;
+
+/// Appends `value`, 1 to [`SIZE_MAX`] bytes.
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

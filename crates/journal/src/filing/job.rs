@@ -271,7 +271,12 @@ pub(super) fn publish(
         disk.rename(&identity.path_unfinished(), &identity.path())?;
     }
     sync_names(disk, extent::DIRECTORY)?;
-    let open = |identity: &Identity| Ok(Arc::new(Extent::open(disk, *identity, &mut segments)?));
+    let open = |identity: &Identity| {
+        let extent = Extent::open(disk, *identity, &mut segments)?;
+        // What it has was checked when it was read, just now, or written after that.
+        extent.note_checked();
+        Ok(Arc::new(extent))
+    };
     extents.iter().map(open).collect()
 }
 

@@ -5,7 +5,7 @@ use crate::filing::{Line as _, Step};
 
 impl SteppedJournal {
     /// Steps both until neither has work.
-    fn settle_all(&mut self, now_ms: u64) {
+    pub(super) fn settle_all(&mut self, now_ms: u64) {
         loop {
             let line = self.line.step();
             let filing = self.background.step(now_ms);

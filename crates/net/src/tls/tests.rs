@@ -63,6 +63,61 @@ async fn megabytes_pass_through_tls_in_both_directions() {
     accepting.await.unwrap();
 }
 
+/// Bytes of a file that is not one of the system.
+struct Readable(Vec<u8>);
+
+impl crate::FileBytes for Readable {
+    fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    fn descriptor(&self) -> Option<(std::os::fd::BorrowedFd<'_>, u64)> {
+        None
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: usize) -> io::Result<()> {
+        buffer.copy_from_slice(&self.0[at..at + buffer.len()]);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn shared_bytes_and_bytes_of_files_are_encrypted_in_order() {
+    let tls = SharedSeedTls::new(&[7; 32]).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let content =
+        |seed: u8| -> Vec<u8> { (0..2_000_000).map(|at| seed ^ (at % 251) as u8).collect() };
+    let (file, shared) = (content(3), content(80));
+    let expected = [b"head", &file[..], b"mid", &shared, b"tail"].concat();
+    let serving = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut stream = split_tls_accepted(socket, tls.server).unwrap();
+        read_exact(&mut *stream.source, 1).await;
+        let outbox = crate::Outbox::new(stream.sink.clone());
+        outbox.push_output(|out| {
+            out.buffer().extend_from_slice(b"head");
+            out.push_file(Box::new(Readable(file)));
+            out.buffer().extend_from_slice(b"mid");
+            out.push_shared(shared.into());
+            out.buffer().extend_from_slice(b"tail");
+        });
+        outbox.flush();
+        std::future::poll_fn(|cx| match outbox.poll_drain(cx) {
+            Poll::Pending if outbox.queued_size() > 0 => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
+        .await;
+        (stream, outbox)
+    });
+    let socket = TcpStream::connect(address).await.unwrap();
+    let stream = split_tls_connected(socket, "node", tls.client).await;
+    let mut stream = stream.unwrap();
+    write_all(&*stream.sink, b"!").await;
+    assert!(read_exact(&mut *stream.source, expected.len()).await == expected);
+    serving.await.unwrap();
+}
+
 #[tokio::test]
 async fn untrusted_certificate_fails_the_connect() {
     let files = files("distrust");

@@ -18,7 +18,7 @@ use crate::error::Storage;
 use crate::hints::Hints;
 use crate::partition::Slot;
 use crate::places::{OWN, Places, compacted_of};
-use crate::reader::{Next, Walked};
+use crate::reader::{Next, Stored, Walked};
 use crate::service::Topics;
 
 /// The reason why a compaction stops.
@@ -157,7 +157,7 @@ impl Topics {
         };
         self.remove_leftovers(&slot);
         let (mut until, mut memory, mut unreadable) = (range.end, Memory::AsNeeded, 0);
-        let walked = self.walk(Reach::Disk, places, from, READ, |stored| {
+        let walked = self.walk(Reach::Disk, places, from, READ, |stored: Stored| {
             if stored.offset() >= until {
                 return Next::Enough;
             }
@@ -239,30 +239,36 @@ impl Topics {
             rest,
             ..
         } = compaction;
-        let walked = self.walk(Reach::Disk, compaction.places, *from, READ, |stored| {
-            if stored.offset() >= *until {
-                *rest = Some(stored.record);
-                return Next::Enough;
-            }
-            *from = stored.record + 1;
-            if stored.end() <= *log_start {
-                return Next::More;
-            }
-            seen += stored.bytes.len();
-            match judge(sweep, &stored) {
-                batch::Compacted::Nothing => {}
-                batch::Compacted::Unchanged => {
-                    unwritten.push_back((stored.offset(), stored.bytes.clone()));
+        let walked = self.walk(
+            Reach::Disk,
+            compaction.places,
+            *from,
+            READ,
+            |stored: Stored| {
+                if stored.offset() >= *until {
+                    *rest = Some(stored.record);
+                    return Next::Enough;
                 }
-                batch::Compacted::Rewritten(bytes) => {
-                    unwritten.push_back((stored.offset(), bytes.into()));
+                *from = stored.record + 1;
+                if stored.end() <= *log_start {
+                    return Next::More;
                 }
-            }
-            match seen >= AT_ONCE {
-                true => Next::Enough,
-                false => Next::More,
-            }
-        })?;
+                seen += stored.bytes.len();
+                match judge(sweep, &stored) {
+                    batch::Compacted::Nothing => {}
+                    batch::Compacted::Unchanged => {
+                        unwritten.push_back((stored.offset(), stored.bytes.clone()));
+                    }
+                    batch::Compacted::Rewritten(bytes) => {
+                        unwritten.push_back((stored.offset(), bytes.into()));
+                    }
+                }
+                match seen >= AT_ONCE {
+                    true => Next::Enough,
+                    false => Next::More,
+                }
+            },
+        )?;
         match (walked, *rest) {
             (Walked::Done, Some(_)) => Ok(()),
             (Walked::Done, None) if seen >= AT_ONCE => Ok(()),

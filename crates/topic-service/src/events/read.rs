@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use journal::{Follow, Following, Health, ShardId, StreamId};
+use journal::{Follow, Following, Health, ShardId, StoredBytes, StreamId};
 use platform::Pending;
 use recordbatch::{Builder, NO_TIMESTAMP, Template};
 use store::Reach;
@@ -126,7 +126,7 @@ impl Topics {
         };
         let batch = batch(&**feed, &partition, ask.offset, limit);
         let batch = batch.map_err(|reason| Storage::Unreadable { reason })?;
-        fetched.batches.extend(batch);
+        fetched.batches.extend(batch.map(StoredBytes::from));
         Ok(Some(fetched))
     }
 

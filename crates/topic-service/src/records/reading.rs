@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
+use journal::StoredBytes;
 use platform::Later;
 use recordbatch::codecs::{Unpack, unpack};
 use recordbatch::{
@@ -30,7 +31,7 @@ use crate::error::FetchError;
 use crate::error::Storage;
 use crate::fetch::Ask;
 use crate::fetch::FetchLimits;
-use crate::fetch::Fetched;
+use crate::fetch::{BatchPlacement, Fetched};
 use crate::fetching::Fetching;
 use crate::service::Topics;
 use crate::topic::Topic;
@@ -182,7 +183,7 @@ impl Reader {
                     self.state = State::Nowhere;
                     // One partition was requested.
                     match answers.pop() {
-                        Some(Ok(fetched)) if !fetched.batches.is_empty() => self.take(fetched),
+                        Some(Ok(fetched)) if !fetched.batches.is_empty() => self.take(fetched)?,
                         Some(Err(error)) => return Poll::Ready(Err(error.into())),
                         Some(Ok(_)) | None => return Poll::Ready(Ok(false)),
                     }
@@ -254,6 +255,7 @@ impl Reader {
             isolation: Isolation::Committed,
             bytes_min: 1,
             bytes_max: FETCH_SIZE,
+            placement: BatchPlacement::Memory,
         };
         let mut fetching = self.topics.fetch(vec![ask], limits);
         if self.is_hurried {
@@ -262,13 +264,16 @@ impl Reader {
         self.state = State::Fetching(fetching);
     }
 
-    fn take(&mut self, fetched: Fetched) {
+    fn take(&mut self, fetched: Fetched) -> Result<(), FetchError> {
         let aborted = fetched.aborted.into_iter();
         self.aborted = AbortedTransactions {
             ahead: aborted.map(|(producer, from)| (producer.0, from)).collect(),
             within: HashSet::new(),
         };
-        self.batches = fetched.batches.into();
+        let batches = fetched.batches.into_iter().map(StoredBytes::into_bytes);
+        let batches = batches.collect::<Result<_, _>>();
+        self.batches = batches.map_err(Storage::unreadable)?;
+        Ok(())
     }
 
     /// Opens a batch, or skips it.

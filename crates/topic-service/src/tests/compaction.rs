@@ -45,8 +45,8 @@ impl World {
         while next < view.end {
             let fetched = self.fetch(topic, next).unwrap();
             assert!(!fetched.batches.is_empty(), "{next} of {view:?}");
-            for bytes in &fetched.batches {
-                let (batch, _) = Batch::split(bytes).unwrap();
+            for bytes in batches(&fetched) {
+                let (batch, _) = Batch::split(&bytes).unwrap();
                 assert!(batch.is_intact());
                 next = batch.header().last_offset() as u64 + 1;
                 let payload = recordbatch::codecs::unpack(&batch, 1 << 20).unwrap();
@@ -116,8 +116,8 @@ fn compaction_frees_disk_and_still_serves_fetches_at_old_offsets() {
     let view = world.topics.view(&topic, 0).unwrap();
     assert_eq!((view.log_start, view.end), (0, 16_000));
     for offset in (0..view.end).step_by(371) {
-        let fetched = world.fetch(&topic, offset).unwrap();
-        let (batch, _) = Batch::split(&fetched.batches[0]).unwrap();
+        let fetched = batches(&world.fetch(&topic, offset).unwrap());
+        let (batch, _) = Batch::split(&fetched[0]).unwrap();
         assert!(batch.header().last_offset() >= offset as i64, "{offset}");
     }
     assert_eq!(world.topics.view(&other, 0).unwrap().end, 30);

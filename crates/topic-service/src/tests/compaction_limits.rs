@@ -29,8 +29,8 @@ impl World {
         let view = self.topics.view(&topic, 0).unwrap();
         let (mut next, mut count) = (view.log_start, 0);
         while next < view.end {
-            for bytes in &self.fetch(&topic, next).unwrap().batches {
-                let (batch, _) = Batch::split(bytes).unwrap();
+            for bytes in batches(&self.fetch(&topic, next).unwrap()) {
+                let (batch, _) = Batch::split(&bytes).unwrap();
                 count += batch.header().count as usize;
                 next = batch.header().last_offset() as u64 + 1;
             }
@@ -56,8 +56,8 @@ fn an_unreadable_batch_stays_and_everything_else_is_compacted() {
         let after = world.record_count(name);
         assert!(after < before / 4, "{name}: {after}");
     }
-    let kept = world.fetch(&first, offset).unwrap();
-    let (batch, _) = Batch::split(&kept.batches[0]).unwrap();
+    let kept = batches(&world.fetch(&first, offset).unwrap());
+    let (batch, _) = Batch::split(&kept[0]).unwrap();
     assert!(batch.is_intact());
     assert_eq!(batch.header().base_offset as u64, offset);
     assert_eq!(batch.payload(), b"this is not gzip");

@@ -16,8 +16,8 @@ impl World {
     /// Returns the offset of each batch and the epoch in which it was written.
     fn written(&self, topic: &Arc<Topic>) -> Vec<(i64, i32)> {
         let fetched = self.fetch(topic, 0).unwrap();
-        let batches = fetched.batches.iter().map(|bytes| {
-            let (batch, _) = Batch::split(bytes).unwrap();
+        let batches = batches(&fetched).into_iter().map(|bytes| {
+            let (batch, _) = Batch::split(&bytes).unwrap();
             assert!(batch.is_intact());
             (batch.header().base_offset, batch.header().leader_epoch)
         });
@@ -36,6 +36,7 @@ impl World {
             isolation: Isolation::Uncommitted,
             bytes_min: 0,
             bytes_max: 1 << 20,
+            placement: BatchPlacement::Memory,
         };
         let mut fetching = self.topics.fetch(vec![ask], limits);
         match fetching.poll_fetched(Waker::noop()) {

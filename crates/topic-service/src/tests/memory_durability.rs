@@ -176,6 +176,7 @@ fn acknowledged_memory_record_is_in_the_next_fetch_under_load() {
             isolation: Isolation::Committed,
             bytes_min: 1,
             bytes_max: 1,
+            placement: BatchPlacement::Memory,
         };
         let mut fetching = topics.fetch(vec![ask], limits);
         match fetching.poll_fetched(Waker::noop()) {

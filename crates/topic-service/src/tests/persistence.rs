@@ -125,7 +125,7 @@ fn compressed_batch_is_stored_and_fetched_unchanged() {
         let placed = world.append(&topic, &bytes).unwrap();
         let offset = world.settle(placed);
         let fetched = world.fetch(&topic, offset).unwrap();
-        assert_eq!(fetched.batches[0][16..], bytes[16..]);
+        assert_eq!(batches(&fetched)[0][16..], bytes[16..]);
     }
 }
 

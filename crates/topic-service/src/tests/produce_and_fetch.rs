@@ -16,7 +16,7 @@ fn batch_is_fetched_once_durable_with_unchanged_bytes_except_its_offset() {
     assert_eq!(world.read(&topic, 0), pairs(0, &["a", "b"]));
     world.settle(placed);
     let fetched = world.fetch(&topic, 2).unwrap();
-    let [served] = &fetched.batches[..] else {
+    let [served] = &batches(&fetched)[..] else {
         panic!("one batch");
     };
     assert_eq!(served[..8], 2_i64.to_be_bytes());
@@ -46,6 +46,7 @@ fn fetch_returns_the_first_batch_whole_beyond_max_bytes() {
         isolation: Isolation::Uncommitted,
         bytes_min: 0,
         bytes_max: 1,
+        placement: BatchPlacement::Memory,
     };
     let mut fetching = world.topics.fetch(vec![ask.clone(), ask], limits);
     let Poll::Ready(fetched) = fetching.poll_fetched(Waker::noop()) else {
@@ -104,8 +105,8 @@ fn log_append_time_topic_stamps_records_with_the_node_clock() {
     let placed = world.append(&topic, &bytes).unwrap();
     assert_eq!(placed.append_time_ms, Some(START_MS as i64));
     world.settle(placed);
-    let fetched = world.fetch(&topic, 0).unwrap();
-    let (batch, _) = Batch::split(&fetched.batches[0]).unwrap();
+    let served = batches(&world.fetch(&topic, 0).unwrap());
+    let (batch, _) = Batch::split(&served[0]).unwrap();
     assert!(batch.is_intact());
     let record = batch.records().unwrap().next().unwrap().unwrap();
     assert_eq!(record.timestamp, START_MS as i64);

@@ -96,8 +96,8 @@ fn claimed_maximum_timestamp_is_corrected_to_that_of_the_records() {
     }
     let fetched = world.fetch(&topic, 0).unwrap();
     assert_eq!(fetched.batches.len(), 3);
-    for bytes in &fetched.batches {
-        let (batch, _) = Batch::split(bytes).unwrap();
+    for bytes in batches(&fetched) {
+        let (batch, _) = Batch::split(&bytes).unwrap();
         assert!(batch.is_intact());
         assert_eq!(batch.header().max_timestamp, now + 2);
     }

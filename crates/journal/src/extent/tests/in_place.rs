@@ -6,9 +6,9 @@ use crate::record::{self, RECORD_HEADER_SIZE, RecordKind, RecordView};
 use crate::segment::{self, LINE_DIR, SEGMENT_HEADER_SIZE, Segment, SegmentHeader};
 
 /// A block: its time, and the stream and payload of each record.
-type Block = (u64, Vec<(u64, Vec<u8>)>);
+pub(super) type Block = (u64, Vec<(u64, Vec<u8>)>);
 
-fn disk() -> SimulatedDisk {
+pub(super) fn disk() -> SimulatedDisk {
     let disk = super::disk();
     disk.create_dir(LINE_DIR).unwrap();
     disk
@@ -27,10 +27,10 @@ struct OwnedPiece {
 }
 
 /// The written pieces, and the same streams as input of an extent with pages.
-struct Written {
+pub(super) struct Written {
     segment: Segment,
     pieces: Vec<OwnedPiece>,
-    streams: Vec<Stream>,
+    pub(super) streams: Vec<Stream>,
 }
 
 fn header(size: u64) -> SegmentHeader {
@@ -47,7 +47,7 @@ fn header(size: u64) -> SegmentHeader {
 }
 
 /// Writes a segment with these blocks. Offsets of a stream begin at its id, and have no gaps.
-fn write_segment(disk: &SimulatedDisk, size: u64, blocks: &[Block]) -> Written {
+pub(super) fn write_segment(disk: &SimulatedDisk, size: u64, blocks: &[Block]) -> Written {
     let file = disk.create("line/spare-1.new").unwrap();
     file.set_size(size).unwrap();
     let header = header(size);
@@ -126,7 +126,7 @@ fn write_segment(disk: &SimulatedDisk, size: u64, blocks: &[Block]) -> Written {
     }
 }
 
-fn write_extent(disk: &SimulatedDisk, written: &Written) -> Arc<Extent> {
+pub(super) fn write_extent(disk: &SimulatedDisk, written: &Written) -> Arc<Extent> {
     let segment = SegmentRef::new(&written.segment, 1);
     let mut writer = Writer::create_in_place(disk, IDENTITY, segment).unwrap();
     for (id, start, _, _) in &written.streams {

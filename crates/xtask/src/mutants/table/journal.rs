@@ -7,6 +7,11 @@ static JOURNAL: Subject = Subject {
     proofs: &["--package", "telpher-journal", "--test", "proof"],
 };
 
+static UNITS: Subject = Subject {
+    folder: "journal",
+    proofs: &["--package", "telpher-journal", "--lib"],
+};
+
 const CRASH: &str = "crash::acknowledged_records_survive_a_crash";
 const FAULTS: &str = "faults::line_makes_no_disk_call_after_its_first_failure";
 const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
@@ -20,7 +25,7 @@ const ERASED_SHARED: &str = "erasure::erase_waits_until_a_segment_shared_by_shar
 const ERASED_EARLIER: &str =
     "erasure::erase_leaves_no_bytes_of_an_earlier_segment_in_a_retained_one";
 
-pub(super) static MUTANTS: [Mutant; 22] = [
+pub(super) static MUTANTS: [Mutant; 24] = [
     Mutant {
         name: "ack-before-sync",
         subject: &JOURNAL,
@@ -269,5 +274,27 @@ pub(super) static MUTANTS: [Mutant; 22] = [
             replacement: "let may_be_stale = placement.is_stale && sealed.is_inherited && false;",
         }],
         proof: ERASED_EARLIER,
+    },
+    Mutant {
+        name: "located-unchecked",
+        subject: &UNITS,
+        harm: "a record is located in a page whose checksum was never compared",
+        edits: &[Edit {
+            file: "extent/located.rs",
+            text: "self.extent.check_page(self.number, &bytes)?;",
+            replacement: "self.extent.checked.note(self.number);",
+        }],
+        proof: "extent::tests::located::flipped_bit_is_an_error_when_a_record_is_located_from_the_device",
+    },
+    Mutant {
+        name: "located-unread",
+        subject: &UNITS,
+        harm: "bytes that are not in the page cache are taken for zeros",
+        edits: &[Edit {
+            file: "extent/located.rs",
+            text: "if cached.unwrap_or(false) {",
+            replacement: "if cached.is_ok() {",
+        }],
+        proof: "extent::tests::located::locating_finds_what_reading_finds",
     },
 ];
