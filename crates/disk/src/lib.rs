@@ -6,17 +6,26 @@
 //! durable before. After an error of a sync nothing is known about the bytes it covered, and a
 //! second sync proves nothing.
 
+mod measured;
+mod read_only;
 mod real;
+pub mod reserve;
 #[cfg(feature = "simulation")]
 pub mod simulated;
+mod stored_bytes;
+mod zeros;
 
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+pub use measured::{MeasuredDisk, SyncCounts, SyncTimes};
+pub use read_only::ReadOnlyDisk;
 pub use real::RealDisk;
 #[cfg(feature = "simulation")]
 pub use simulated::SimulatedDisk;
+pub use stored_bytes::StoredBytes;
+pub use zeros::write_zeros;
 
 /// A directory tree.
 pub trait Disk: Send + Sync + std::fmt::Debug {
@@ -142,6 +151,20 @@ struct PathError {
 fn with_path(path: impl Into<String>, source: io::Error) -> io::Error {
     let path = path.into();
     io::Error::new(source.kind(), PathError { path, source })
+}
+
+/// Writes all bytes, or fails. A short write is continued, because callers discard the file on any
+/// error.
+pub fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = file.write_at(bytes, offset)?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(count..).unwrap_or_default();
+        offset += count as u64;
+    }
+    Ok(())
 }
 
 /// Lists a directory; a missing one is empty.

@@ -11,13 +11,12 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::{Disk, File};
+use crate::disk::{Disk, File, write_all, write_zeros};
 use crate::extent::{self, ExtentError};
 use crate::filing::Line as _;
 use crate::manifest::{Manifest, ManifestError};
 use crate::segment::{self, LINE_DIR, SEGMENT_HEADER_SIZE, Segment, SegmentError, ShardEnd};
 use crate::votes::LastVote;
-use crate::zeros::write_zeros;
 use crate::{Journal, Position};
 
 /// Bytes per read and write.
@@ -210,7 +209,7 @@ fn copy_bytes(file: &dyn File, target: &dyn Disk, path: &str) -> io::Result<()> 
     for offset in (0..size).step_by(CHUNK_SIZE as usize) {
         let mut bytes = vec![0; CHUNK_SIZE.min(size - offset) as usize];
         file.read_at(&mut bytes, offset)?;
-        extent::write_all(&*copy, &bytes, offset)?;
+        write_all(&*copy, &bytes, offset)?;
     }
     copy.sync_all()
 }

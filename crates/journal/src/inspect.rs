@@ -12,7 +12,6 @@ mod error;
 mod extents;
 mod inspection;
 mod line;
-mod read_only;
 mod segments;
 mod table;
 #[cfg(test)]
@@ -25,9 +24,9 @@ pub use error::InspectError;
 pub use inspection::{
     ExtentView, Files, Inspection, LineView, SegmentState, SegmentView, StreamView,
 };
-pub use read_only::ReadOnlyDisk;
 
 use crate::StreamId;
+pub use crate::disk::ReadOnlyDisk;
 use crate::disk::{Disk, list_existing};
 use crate::extent;
 use crate::manifest::{self, Manifest, ManifestError};
@@ -143,7 +142,7 @@ fn count_files(
             found.strays.add(size_of(&path)?);
         }
     }
-    match size_of(crate::reserve::PATH) {
+    match size_of(crate::disk::reserve::PATH) {
         Ok(size) => found.reserve_bytes = size,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),

@@ -15,8 +15,8 @@
 
 use std::io;
 
-use crate::disk::Disk;
-use crate::extent::{Identity, write_all};
+use crate::disk::{Disk, write_all};
+use crate::extent::Identity;
 use crate::record::{u16_at, u32_at, u64_at};
 use crate::{Index, Position, ShardId};
 

@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub use scan::{BlockView, Scan};
 
 use crate::block::{FORMAT_VERSION, Seed};
-use crate::disk::{Disk, File};
+use crate::disk::{Disk, File, MeasuredDisk};
 use crate::record::{u16_at, u32_at, u64_at};
 use crate::votes::{LastVote, SLOT_SIZE};
 use crate::{Index, Position};
@@ -290,6 +290,14 @@ fn sync_names(disk: &dyn Disk) -> io::Result<()> {
 /// Returns the path of a segment. Paths sort in the order of sequences.
 pub fn path(sequence: u64) -> String {
     format!("{LINE_DIR}/{sequence:020}.seg")
+}
+
+/// Wraps a disk so that it measures how long syncs of segments take: acknowledgements wait for those.
+pub fn measured(disk: Arc<dyn Disk>, now_ns: fn() -> u64) -> MeasuredDisk {
+    MeasuredDisk::new(disk, now_ns, LINE_DIR, |path| {
+        let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+        sequence_of(name).is_some()
+    })
 }
 
 /// Parses the name of a segment within [`LINE_DIR`]; `None` for other names.

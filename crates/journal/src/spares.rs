@@ -22,9 +22,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::disk::{Disk, File, sync_names};
+use crate::disk::{Disk, File, sync_names, write_zeros};
 use crate::segment::LINE_DIR;
-use crate::zeros::write_zeros;
 
 /// Bytes per step of zeroing. The line's own syncs may have to wait behind that much.
 const ZERO_SIZE: u64 = 256 << 10;

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use config::Config;
 use journal::disk::RealDisk;
 use journal::manifest::{self, Manifest};
-use journal::{
-    AcceptLoss, Commit, Health, Journal, MeasuredDisk, OpenError, Options, Position, SyncTimes,
-};
+use journal::segment;
+use journal::{AcceptLoss, Commit, Health, Journal, OpenError, Options, Position, SyncTimes};
 use meter::clock::now_ns;
 use model::ByteSize;
 use parking_lot::Mutex;
@@ -60,7 +59,7 @@ fn open_with(
     let dir = config.data.dir.join(DIRECTORY);
     let clock = background_clock(ports.clock.clone());
     announce_upgrade(&dir);
-    let disk = MeasuredDisk::new(Arc::new(RealDisk::new(&dir)), now_ns);
+    let disk = segment::measured(Arc::new(RealDisk::new(&dir)), now_ns);
     let times = disk.times().clone();
     let opened = Journal::open(Arc::new(disk), &options, clock);
     let (journal, recovery) = opened.map_err(|error| open_failure(config, &error))?;

@@ -186,7 +186,7 @@ async fn receive(
                 *last = Some((target.create(&path)?, 0));
             }
             (DATA, Some((file, size))) => {
-                journal::extent::write_all(&**file, &piece, *size)?;
+                journal::disk::write_all(&**file, &piece, *size)?;
                 *size += piece.len() as u64;
                 bytes += piece.len() as u64;
                 progress(bytes);

@@ -18,8 +18,7 @@ use super::reader::{Extent, Page};
 use super::records::{HEAD_SIZE_MAX, Item, Walk};
 use super::{ExtentError, read};
 use crate::StreamId;
-use crate::disk::{File, FileRange};
-use crate::stored_bytes::StoredBytes;
+use crate::disk::{File, FileRange, StoredBytes};
 
 /// The first bytes of a payload that are returned with its location.
 pub const HEAD_SIZE: usize = 64;

@@ -16,7 +16,7 @@ use super::records::{self, RecordRef};
 use super::streams::{self, Entry};
 use super::{Identity, SegmentRef};
 use crate::StreamId;
-use crate::disk::{Disk, File};
+use crate::disk::{Disk, File, write_all};
 
 /// Bytes per write. Each is sent to the device, and the line's own syncs may have to wait behind
 /// it.
@@ -300,20 +300,6 @@ impl Writer {
         self.buffer.shrink_to(BUFFER_SIZE);
         Ok(())
     }
-}
-
-/// Writes all bytes, or fails. A short write is continued, because callers discard the file on any
-/// error.
-pub fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let count = file.write_at(bytes, offset)?;
-        if count == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        bytes = bytes.get(count..).unwrap_or_default();
-        offset += count as u64;
-    }
-    Ok(())
 }
 
 fn disorder(what: &'static str) -> io::Error {

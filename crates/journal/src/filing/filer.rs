@@ -16,10 +16,10 @@ use super::retries::{Retries, Task};
 use super::round::Round;
 use super::{FilingError, Line, SealedSegment};
 use crate::ShardId;
+use crate::disk::reserve::Reserve;
 use crate::disk::{Disk, sync_names};
 use crate::extent::{self, Extent, ExtentSet, Identity, RetainedSegments};
 use crate::manifest::Manifest;
-use crate::reserve::Reserve;
 use crate::segment;
 use crate::spares::Spares;
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::collect::{Share, SortedSegment};
 use super::{Erasures, FilingError, Line, SealedSegment};
-use crate::disk::{Disk, sync_names};
+use crate::disk::{Disk, sync_names, write_zeros};
 use crate::extent::{self, Extent, Identity, RetainedSegments, SegmentRef, Writer};
 use crate::manifest::Manifest;
-use crate::zeros::write_zeros;
 use crate::{Index, Position, ShardId};
 
 /// Bytes of the unused end of a file that are zeroed per step. The line's own syncs may have to wait

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::in_place::{Block, write_extent, write_segment};
 use super::*;
-use crate::disk::File;
-use crate::stored_bytes::StoredBytes;
+use crate::disk::{File, StoredBytes};
 
 /// A disk whose files are in the page cache, or not.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 use super::*;
+use crate::disk::reserve;
 use crate::disk::simulated::{Fault, Kind};
-use crate::reserve;
 
 #[test]
 fn filing_reports_a_full_disk_and_recovers_after_trimming() {

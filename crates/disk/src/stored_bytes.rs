@@ -1,12 +1,12 @@
-//! Bytes of a record, in memory or in a file.
+//! Bytes in memory or in a file.
 
 use std::io;
 
 use bytes::Bytes;
 
-use crate::disk::FileRange;
+use crate::FileRange;
 
-/// Bytes of a record, which do not change.
+/// Bytes that do not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredBytes {
     /// In memory, shared with others. Copy them to hold them for long.

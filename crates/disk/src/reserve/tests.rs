@@ -1,5 +1,5 @@
 use super::*;
-use crate::disk::SimulatedDisk;
+use crate::SimulatedDisk;
 
 const SIZE: u64 = 3 << 20;
 

@@ -1,8 +1,8 @@
-//! Histogram of the line's sync durations.
+//! Histogram of sync durations.
 //!
-//! A [`MeasuredDisk`] wraps another disk and passes every call on. It times the syncs of files that
-//! are segments at that moment, because acknowledgements wait for those. It needs a clock, which
-//! the rest of the journal does not know.
+//! A [`MeasuredDisk`] wraps another disk and passes every call on. It times the syncs of files of one
+//! directory, as long as they have certain names. It needs a clock, which the other disks do not
+//! know.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,16 +12,17 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::disk::{Disk, File};
-use crate::segment::{self, LINE_DIR};
+use crate::{Disk, File};
 
-/// A disk that measures how long syncs of segments take.
+/// A disk that measures how long syncs of some files take.
 #[derive(Debug)]
 pub struct MeasuredDisk {
     disk: Arc<dyn Disk>,
     now_ns: fn() -> u64,
     times: Arc<SyncTimes>,
-    /// Open files of the line, by path.
+    directory: &'static str,
+    is_measured: fn(&str) -> bool,
+    /// Open files of the directory, by path.
     files: Mutex<HashMap<String, Weak<MeasuredFile>>>,
 }
 
@@ -47,7 +48,7 @@ struct MeasuredFile {
     file: Arc<dyn File>,
     now_ns: fn() -> u64,
     times: Arc<SyncTimes>,
-    is_segment: AtomicBool,
+    is_measured: AtomicBool,
 }
 
 impl SyncTimes {
@@ -87,12 +88,20 @@ impl SyncTimes {
 }
 
 impl MeasuredDisk {
-    /// Wraps `disk`. `now_ns` is a monotonic clock.
-    pub fn new(disk: Arc<dyn Disk>, now_ns: fn() -> u64) -> Self {
+    /// Wraps `disk`. `now_ns` is a monotonic clock. Syncs are measured of files in `directory` whose
+    /// path at that moment is one of those that `is_measured` returns true for.
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        now_ns: fn() -> u64,
+        directory: &'static str,
+        is_measured: fn(&str) -> bool,
+    ) -> Self {
         Self {
             disk,
             now_ns,
             times: Arc::default(),
+            directory,
+            is_measured,
             files: Mutex::default(),
         }
     }
@@ -102,29 +111,22 @@ impl MeasuredDisk {
         &self.times
     }
 
-    /// Wraps a file in the line's directory; other files cannot become segments.
+    /// Wraps a file in the directory; other files are never measured.
     fn measured(&self, path: &str, file: Arc<dyn File>) -> Arc<dyn File> {
-        if !path.starts_with(LINE_DIR) {
+        if !path.starts_with(self.directory) {
             return file;
         }
         let measured = Arc::new(MeasuredFile {
             file,
             now_ns: self.now_ns,
             times: self.times.clone(),
-            is_segment: AtomicBool::new(is_segment(path)),
+            is_measured: AtomicBool::new((self.is_measured)(path)),
         });
         let mut files = self.files.lock();
         files.retain(|_, file| file.strong_count() > 0);
         files.insert(path.to_owned(), Arc::downgrade(&measured));
         measured
     }
-}
-
-fn is_segment(path: &str) -> bool {
-    let name = path
-        .strip_prefix(LINE_DIR)
-        .and_then(|rest| rest.strip_prefix('/'));
-    name.and_then(segment::sequence_of).is_some()
 }
 
 impl Disk for MeasuredDisk {
@@ -149,7 +151,8 @@ impl Disk for MeasuredDisk {
         let mut files = self.files.lock();
         if let Some(file) = files.remove(from) {
             if let Some(file) = file.upgrade() {
-                file.is_segment.store(is_segment(to), Ordering::Relaxed);
+                let is_measured = (self.is_measured)(to);
+                file.is_measured.store(is_measured, Ordering::Relaxed);
             }
             files.insert(to.to_owned(), file);
         }
@@ -204,7 +207,7 @@ impl File for MeasuredFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        if !self.is_segment.load(Ordering::Relaxed) {
+        if !self.is_measured.load(Ordering::Relaxed) {
             return self.file.sync_data();
         }
         let begin_ns = (self.now_ns)();
@@ -221,7 +224,7 @@ impl File for MeasuredFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::SimulatedDisk;
+    use crate::SimulatedDisk;
 
     /// A clock that advances by 40 µs per reading.
     fn now_ns() -> u64 {
@@ -230,24 +233,25 @@ mod tests {
     }
 
     #[test]
-    fn only_syncs_of_segments_are_measured() {
-        let disk = MeasuredDisk::new(Arc::new(SimulatedDisk::new(1)), now_ns);
+    fn only_syncs_of_files_with_certain_names_are_measured() {
+        let disk = Arc::new(SimulatedDisk::new(1));
+        let disk = MeasuredDisk::new(disk, now_ns, "line", |path| path.ends_with(".seg"));
         let count = || disk.times().counts().counts.iter().sum::<u64>();
-        disk.create_dir(LINE_DIR).unwrap();
-        let file = disk.create("line/spare-1.new").unwrap();
+        disk.create_dir("line").unwrap();
+        let file = disk.create("line/1.new").unwrap();
         file.write_at(b"zeros", 0).unwrap();
         file.sync_data().unwrap();
         assert_eq!(count(), 0);
-        disk.rename("line/spare-1.new", &segment::path(1)).unwrap();
+        disk.rename("line/1.new", "line/1.seg").unwrap();
         file.sync_data().unwrap();
         file.sync_data().unwrap();
         assert_eq!((count(), disk.times().counts().counts[0]), (2, 2));
         assert!(disk.times().counts().sum_ns >= 80_000);
-        disk.rename(&segment::path(1), "line/used-2.seg").unwrap();
+        disk.rename("line/1.seg", "line/2.used").unwrap();
         file.sync_data().unwrap();
-        disk.create("MANIFEST").unwrap().sync_data().unwrap();
+        disk.create("MANIFEST.seg").unwrap().sync_data().unwrap();
         assert_eq!(count(), 2);
-        disk.open("line/used-2.seg").unwrap().sync_data().unwrap();
+        disk.open("line/2.used").unwrap().sync_data().unwrap();
         assert_eq!(count(), 2);
     }
 

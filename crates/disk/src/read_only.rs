@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::disk::{Disk, File};
+use crate::{Disk, File};
 
 /// A directory on which every changing call is an error. Syncs do nothing.
 #[derive(Clone, Debug)]

@@ -7,8 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::{Disk, sync_names};
-use crate::zeros::write_zeros;
+use crate::{Disk, sync_names, write_zeros};
 
 /// Path of the reserve file.
 pub const PATH: &str = "reserve";
