@@ -12,6 +12,7 @@ mod real;
 pub mod reserve;
 #[cfg(feature = "simulation")]
 pub mod simulated;
+pub mod spares;
 mod stored_bytes;
 mod zeros;
 

@@ -53,6 +53,8 @@ struct State {
     capacity: u64,
     /// Files can be allocated without writing to them.
     can_allocate: bool,
+    /// All bytes are in the page cache.
+    is_cached: bool,
     trace: Option<Trace>,
 }
 
@@ -76,6 +78,7 @@ impl SimulatedDisk {
             plans: Plans::default(),
             capacity: u64::MAX,
             can_allocate: true,
+            is_cached: false,
             trace: None,
         })))
     }
@@ -149,6 +152,11 @@ impl SimulatedDisk {
     /// Refuses [`File::allocate`] from now on, as some file systems do.
     pub fn refuse_allocation(&self) {
         self.0.lock().can_allocate = false;
+    }
+
+    /// Sets whether all bytes are in the page cache ([`File::read_cached`]); at first it is not known.
+    pub fn set_cached(&self, is_cached: bool) {
+        self.0.lock().is_cached = is_cached;
     }
 
     /// Returns the bytes of all files.

@@ -41,8 +41,8 @@ mod writer;
 
 pub use check::DamagedPage;
 pub use cursor::{Cursor, CursorRecord, Entries};
-pub(crate) use located::head_of;
 pub use located::{Access, HEAD_SIZE, LocatedRecord, Visited};
+pub(crate) use located::{LOCATED_SIZE_MIN, head_of, is_cached};
 pub use reader::{Extent, segment_of};
 pub use records::RecordRef;
 pub use retained::{RetainedSegments, SegmentRef};

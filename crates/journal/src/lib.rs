@@ -48,7 +48,6 @@ mod round;
 pub mod segment;
 mod shard;
 mod shared;
-pub mod spares;
 mod stream;
 mod sync;
 mod tail;

@@ -16,12 +16,12 @@ use bytes::Bytes;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::buffer::WriteBuffer;
+use crate::disk::spares::Spare;
 use crate::followers::WakeScope;
 use crate::publication::Progress;
 use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
 use crate::shard::{BlockBytes, BuiltBlock, WrittenBlock};
 use crate::shared::{Counters, Shared};
-use crate::spares::Spare;
 use crate::sync::Ordering;
 use crate::tail::BlockLocation;
 use crate::votes::{LastVote, Vote};

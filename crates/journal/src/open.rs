@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::background::Background;
 use crate::disk::Disk;
+use crate::disk::spares::Spares;
 use crate::extent::{self, ExtentError, ExtentSet};
 use crate::filing::{self, Erasures, Filer};
 use crate::line::{Epochs, Line};
@@ -16,7 +17,6 @@ use crate::recovery::{self, LineError, Recovery, ReplayedLine};
 use crate::segment::{self, LINE_DIR, Segment, SegmentHeader, ShardEnd};
 use crate::shard::{BlockOrder, Shard};
 use crate::shared::{Segments, Shared};
-use crate::spares::Spares;
 use crate::stream::Stream;
 use crate::sync::Mutex;
 use crate::threads::Threads;
@@ -99,7 +99,7 @@ fn open(
     let epochs = Epochs::new(options.entropy ^ manifest.journal_id);
     let recovered = recovery::recover(&*disk, &manifest, &shards, epochs, options.accept_loss)?;
     commit_known(&manifest, &shards, options.commit, &erasures);
-    let spares = Arc::new(Spares::open(disk.clone(), options.segment_size)?);
+    let spares = Arc::new(Spares::open(disk.clone(), LINE_DIR, options.segment_size)?);
     remove_filed(&*disk, &recovered.filed, &extents)?;
     if !has_erased {
         // An erase that is not filed yet is pending, and zeroes them when it is carried out.

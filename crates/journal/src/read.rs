@@ -1,17 +1,19 @@
 //! Reading a stream from memory, segments and extents.
 //!
 //! Only committed records are returned. Every byte was checked by a CRC on this read, or has been
-//! in memory since it was written; [`locate`] leaves long records of extents in their files, which are
-//! never written again. A segment may be filed and recycled while it is being read. Then
+//! in memory since it was written; [`locate`] leaves long records in their files. A segment may be filed and recycled while it is being read. Then
 //! the check fails, and the read starts over and finds the extent.
+
+mod located;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+pub(crate) use located::locate;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader};
-use crate::extent::{Access, ExtentError, ExtentSet, LocatedRecord, Visited, head_of};
+use crate::extent::{ExtentError, ExtentSet};
 use crate::record::{self, RecordKind};
 use crate::shard::{Shard, State};
 use crate::shared::Shared;
@@ -39,18 +41,6 @@ pub struct Record {
     pub tag: u8,
     /// A slice of the block or page that contains it. Copy it to hold it for long.
     pub payload: Bytes,
-}
-
-impl From<Record> for LocatedRecord {
-    fn from(record: Record) -> LocatedRecord {
-        LocatedRecord {
-            offset: record.offset,
-            time_ms: record.time_ms,
-            tag: record.tag,
-            head: head_of(&record.payload),
-            payload: record.payload.into(),
-        }
-    }
 }
 
 /// Result of a read.
@@ -101,6 +91,9 @@ struct Plan {
 struct PlannedRun {
     index: Index,
     place: usize,
+    first: u64,
+    /// Bytes of all payloads.
+    bytes: u64,
     /// Offset after the last one in the block.
     end: u64,
     location: BlockLocation,
@@ -182,49 +175,6 @@ pub(crate) fn read_in_memory(
     }))
 }
 
-/// Reads like [`read`], but leaves long records of extents in their files. Returns `None` if the
-/// records are not within reach.
-pub(crate) fn locate(
-    shared: &Shared,
-    shard: &Shard,
-    stream: StreamId,
-    from: u64,
-    limit: ReadLimit,
-    access: Access,
-) -> Result<Option<Read<LocatedRecord>>, ReadError> {
-    loop {
-        let plan = plan(&shard.state.lock(), stream, from, limit);
-        if from < plan.start {
-            return Err(ReadError::Trimmed { start: plan.start });
-        }
-        let mut collector = RecordCollector::new(limit);
-        if from < plan.unfiled {
-            let extents = &plan.extents;
-            let visited = extents.locate(shard.id, stream, from, access, &mut |located| {
-                if located.offset >= plan.unfiled {
-                    return ControlFlow::Break(());
-                }
-                collector.push(located.payload.size(), located)
-            })?;
-            if visited == Visited::OutOfReach {
-                return Ok(None);
-            }
-        }
-        let is_in_memory = |run: &PlannedRun| run.body.is_some();
-        if access == Access::Memory && !collector.is_full() && !plan.runs.iter().all(is_in_memory) {
-            return Ok(None);
-        }
-        if read_runs(shared, shard, stream, from, &plan.runs, &mut collector)?.is_recycled() {
-            continue;
-        }
-        return Ok(Some(Read {
-            records: collector.records,
-            start: plan.start,
-            next_durable: plan.next_durable,
-        }));
-    }
-}
-
 fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
     let none = Stream::default();
     let entry = state.streams.get(&stream).unwrap_or(&none);
@@ -258,6 +208,8 @@ fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
         plan.runs.push(PlannedRun {
             index: run.index,
             place: run.place as usize,
+            first: run.first,
+            bytes: run.bytes.into(),
             end,
             location,
             body: state.tail.body(run.index),
@@ -279,35 +231,39 @@ impl RunsRead {
     }
 }
 
-fn read_runs<R: From<Record>>(
+fn read_runs(
     shared: &Shared,
     shard: &Shard,
     stream: StreamId,
     from: u64,
     runs: &[PlannedRun],
-    collector: &mut RecordCollector<R>,
+    collector: &mut RecordCollector<Record>,
 ) -> Result<RunsRead, ReadError> {
     for run in runs {
         if collector.is_full() {
             break;
         }
-        let body = match &run.body {
-            Some(body) => body.clone(),
-            None => match read_block(shared, run.location)? {
-                Some(body) => body,
-                None if shard.state.lock().tail.location(run.index).is_none() => {
-                    return Ok(RunsRead::Recycled);
-                }
-                None => {
-                    return Err(ReadError::Damaged {
-                        position: run.location.position,
-                    });
-                }
-            },
+        let Some(body) = body_of(shared, shard, run)? else {
+            return Ok(RunsRead::Recycled);
         };
         collect_run(&body, stream, from, run, collector);
     }
     Ok(RunsRead::Complete)
+}
+
+/// Returns the body of a run's block, which it reads if it is not in memory; `None` if the segment
+/// was filed meanwhile.
+fn body_of(shared: &Shared, shard: &Shard, run: &PlannedRun) -> Result<Option<Bytes>, ReadError> {
+    if let Some(body) = &run.body {
+        return Ok(Some(body.clone()));
+    }
+    match read_block(shared, run.location)? {
+        Some(body) => Ok(Some(body)),
+        None if shard.state.lock().tail.location(run.index).is_none() => Ok(None),
+        None => Err(ReadError::Damaged {
+            position: run.location.position,
+        }),
+    }
 }
 
 /// Reads the body of a block; `None` if it is not whole.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::disk::Disk;
+use crate::disk::spares::Spares;
 use crate::doorbell::Doorbell;
 use crate::filing::{Cut, Erasures, Totals};
 use crate::health::HealthCell;
@@ -12,7 +13,6 @@ use crate::proposals::Proposals;
 use crate::record::RecordKind;
 use crate::segment::Segment;
 use crate::shard::{Shard, Trim};
-use crate::spares::Spares;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::{Position, ShardId};
 

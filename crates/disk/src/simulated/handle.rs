@@ -97,6 +97,14 @@ impl File for Handle {
         })
     }
 
+    fn read_cached(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+        let is_cached = self.disk.0.lock().is_cached;
+        match is_cached {
+            true => self.read_at(buffer, offset).map(|()| true),
+            false => Ok(false),
+        }
+    }
+
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         self.call(Kind::Write, |state, fault| {
             let old = size(state.tree.file(self.number)?);

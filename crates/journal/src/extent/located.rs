@@ -24,7 +24,7 @@ use crate::disk::{File, FileRange, StoredBytes};
 pub const HEAD_SIZE: usize = 64;
 
 /// Size of a payload from which on it stays in its file: reading less costs less than sending it.
-const LOCATED_SIZE_MIN: usize = 8 << 10;
+pub(crate) const LOCATED_SIZE_MIN: usize = 8 << 10;
 
 /// Bytes of short records that are read for a caller that must not wait: a few between long ones.
 const SHORT_SIZE_MAX: usize = 64 << 10;
@@ -80,6 +80,15 @@ pub(crate) fn head_of(payload: &[u8]) -> [u8; HEAD_SIZE] {
     let size = payload.len().min(HEAD_SIZE);
     head[..size].copy_from_slice(&payload[..size]);
     head
+}
+
+/// Returns true if the page cache seems to have a range of a file after its first bytes.
+pub(crate) fn is_cached(file: &dyn File, offset: u64, size: usize) -> bool {
+    let mut steps = (0..size).step_by(CACHED_STEP).skip(1);
+    steps.all(|at| {
+        let cached = file.read_cached(&mut [0], offset + at as u64);
+        cached.unwrap_or(false)
+    })
 }
 
 /// The pages of an extent that were checked since it was opened.

@@ -17,11 +17,11 @@ use super::round::Round;
 use super::{FilingError, Line, SealedSegment};
 use crate::ShardId;
 use crate::disk::reserve::Reserve;
+use crate::disk::spares::Spares;
 use crate::disk::{Disk, sync_names};
 use crate::extent::{self, Extent, ExtentSet, Identity, RetainedSegments};
 use crate::manifest::Manifest;
 use crate::segment;
-use crate::spares::Spares;
 
 /// Bytes copied per step.
 const STEP_SIZE: u64 = 1 << 20;
@@ -560,7 +560,8 @@ impl Filer {
         Err(FilingError::Io(io::Error::other(error)))
     }
 
-    /// Recycles the file of a filed segment as a spare, or removes it if there are enough.
+    /// Recycles the file of a filed segment as a spare, or removes it if there are enough, or if a
+    /// reader holds it: what it has located there must not change.
     fn give_back(&self, sealed: &SealedSegment) -> io::Result<()> {
         let path = segment::path(sealed.segment.header.sequence);
         let has_enough = match self.full {
@@ -568,7 +569,10 @@ impl Filer {
             None => self.spares.ready() + self.spares.dirty() >= SPARES_MAX,
         };
         let file = &sealed.segment.file;
-        if has_enough || sealed.segment.header.size != self.spares.size() {
+        // The segment is not open any more, so no further reader finds it.
+        let own = 1 + usize::from(self.spares.is_stale(file));
+        let is_held = Arc::strong_count(file) > own;
+        if is_held || has_enough || sealed.segment.header.size != self.spares.size() {
             return self.spares.discard(&path, file);
         }
         self.spares

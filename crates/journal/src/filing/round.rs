@@ -16,8 +16,8 @@ use super::census::Census;
 use super::erasures::{EraseTargets, Erasures};
 use super::retained::SegmentUses;
 use crate::Position;
+use crate::disk::spares::Spares;
 use crate::extent::ExtentSet;
-use crate::spares::Spares;
 
 /// A round in progress.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind};
+use crate::disk::spares::Spares;
 use crate::disk::{Disk, SimulatedDisk};
 use crate::extent::{DIRECTORY, StreamSummary};
 use crate::record::{self, RecordKind, RecordView};
 use crate::segment::{self, LINE_DIR, SegmentHeader, ShardEnd};
-use crate::spares::Spares;
 
 mod crashes;
 mod erase_end_to_end;
@@ -229,7 +229,7 @@ impl World {
     fn open(disk: Arc<SimulatedDisk>, models: Models, options: Options) -> World {
         let manifest = Manifest::load(&*disk).unwrap().unwrap();
         let extents = Arc::new(ExtentSet::open(&*disk, manifest.extents()).unwrap());
-        let spares = Arc::new(Spares::open(disk.clone(), SEGMENT_SIZE).unwrap());
+        let spares = Arc::new(Spares::open(disk.clone(), LINE_DIR, SEGMENT_SIZE).unwrap());
         let erasures = Arc::new(Erasures::default());
         let mut state = State {
             sequence: manifest.sequence + 1,

@@ -39,14 +39,25 @@ fn locate(stepped: &SteppedJournal, from: u64, limit: ReadLimit) -> Option<Read<
 
 #[test]
 fn records_are_located_in_all_places_as_they_are_read() {
-    let disk = disk();
-    let stepped = written(&disk, 60);
+    for is_cached in [false, true] {
+        let disk = disk();
+        disk.set_cached(is_cached);
+        let stepped = written(&disk, 60);
+        check_all(&stepped);
+        let located = locate(&stepped, 57, ALL).unwrap().records;
+        let is_in_file = |it: &LocatedRecord| matches!(it.payload, StoredBytes::File(_));
+        let in_files: Vec<_> = located.iter().map(is_in_file).collect();
+        assert_eq!(in_files, [is_cached, false, false]);
+    }
+}
+
+fn check_all(stepped: &SteppedJournal) {
     assert!(stepped.journal.stats().segments < 3, "most of it is filed");
     for from in 0..60 {
         for bytes in [1, 20_100, 70_000, usize::MAX] {
             let limit = ReadLimit { records: 10, bytes };
             let read = stepped.journal.read(SHARD, STREAM, from, limit).unwrap();
-            let located = locate(&stepped, from, limit).unwrap();
+            let located = locate(stepped, from, limit).unwrap();
             assert_eq!(
                 (read.start, read.next_durable),
                 (located.start, located.next_durable)
@@ -61,11 +72,40 @@ fn records_are_located_in_all_places_as_they_are_read() {
             assert_eq!(located, read.records, "{from}, {bytes}");
         }
     }
-    let located = locate(&stepped, 0, ALL).unwrap().records;
+    let located = locate(stepped, 0, ALL).unwrap().records;
     let is_in_file = |it: &LocatedRecord| matches!(it.payload, StoredBytes::File(_));
     assert_eq!(located.len(), 60);
     assert!(located.iter().filter(|it| is_in_file(it)).count() > 30);
     assert!(!is_in_file(&located[59]) && !is_in_file(&located[0]) && is_in_file(&located[1]));
+}
+
+#[test]
+fn located_records_stay_whole_when_their_segment_is_filed_and_others_are_written() {
+    let disk = disk();
+    disk.set_cached(true);
+    let mut stepped = Journal::open_stepped(disk.clone(), &options_of(1)).unwrap();
+    let long = [payload(1), payload(2), payload(3)];
+    for payload in &long {
+        stepped.append(STREAM, payload);
+        stepped.append(StreamId(8), &[9; 900]);
+        stepped.settle_all(1000);
+    }
+    stepped.line.forget_tail();
+    let limit = ALL;
+    let access = Access::Memory;
+    let located = stepped.journal.locate(SHARD, STREAM, 0, limit, access);
+    let located = located.unwrap().unwrap().records;
+    assert_eq!(located.len(), 3);
+    // Short records, so that the segments are copied and used again.
+    for _ in 0..3_000 {
+        stepped.append(StreamId(8), &[9; 900]);
+        stepped.settle_all(1000);
+    }
+    for (record, payload) in located.into_iter().zip(long) {
+        assert!(matches!(record.payload, StoredBytes::File(_)));
+        assert_eq!(record.payload.into_bytes().unwrap(), payload);
+    }
+    assert_eq!(stepped.read(STREAM).len(), 3);
 }
 
 #[test]

@@ -25,7 +25,7 @@ const ERASED_SHARED: &str = "erasure::erase_waits_until_a_segment_shared_by_shar
 const ERASED_EARLIER: &str =
     "erasure::erase_leaves_no_bytes_of_an_earlier_segment_in_a_retained_one";
 
-pub(super) static MUTANTS: [Mutant; 24] = [
+pub(super) static MUTANTS: [Mutant; 25] = [
     Mutant {
         name: "ack-before-sync",
         subject: &JOURNAL,
@@ -296,5 +296,16 @@ pub(super) static MUTANTS: [Mutant; 24] = [
             replacement: "if cached.is_ok() {",
         }],
         proof: "extent::tests::located::locating_finds_what_reading_finds",
+    },
+    Mutant {
+        name: "held-segment-recycled",
+        subject: &UNITS,
+        harm: "a segment is written again while records that were located in it are sent",
+        edits: &[Edit {
+            file: "filing/filer.rs",
+            text: "let is_held = Arc::strong_count(file) > own;",
+            replacement: "let is_held = Arc::strong_count(file) > own && own > 9;",
+        }],
+        proof: "tests::locating::located_records_stay_whole_when_their_segment_is_filed_and_others_are_written",
     },
 ];

@@ -1,7 +1,8 @@
 use super::*;
-use crate::disk::SimulatedDisk;
-use crate::disk::simulated::{Fault, Kind as Call};
+use crate::SimulatedDisk;
+use crate::simulated::{Fault, Kind as Call};
 
+const LINE_DIR: &str = "line";
 const SIZE: u64 = 16 << 10;
 
 fn disk() -> Arc<SimulatedDisk> {
@@ -12,7 +13,7 @@ fn disk() -> Arc<SimulatedDisk> {
 }
 
 fn open(disk: &Arc<SimulatedDisk>) -> Spares {
-    Spares::open(disk.clone(), SIZE).unwrap()
+    Spares::open(disk.clone(), LINE_DIR, SIZE).unwrap()
 }
 
 fn paths(disk: &SimulatedDisk) -> Vec<String> {
@@ -49,7 +50,7 @@ fn spare_is_zeroed_and_durable() {
     let spares = open(&disk);
     assert!(spares.take().is_none());
     spares.prepare().unwrap();
-    disk.crash_with(|_| crate::disk::simulated::Fate::Lost);
+    disk.crash_with(|_| crate::simulated::Fate::Lost);
     let spares = open(&disk);
     let spare = spares.take().unwrap();
     assert!(is_zero(&spare));
@@ -119,7 +120,7 @@ fn opening_spares_zeroes_used_files_and_removes_unfinished_or_missized_ones() {
     );
     while spares.zero().unwrap() {}
     assert!(is_zero(&spares.take().unwrap()));
-    let spares = Spares::open(disk.clone(), 2 * SIZE).unwrap();
+    let spares = Spares::open(disk.clone(), LINE_DIR, 2 * SIZE).unwrap();
     assert_eq!(
         (spares.ready(), spares.dirty(), paths(&disk).len()),
         (0, 0, 0)
@@ -158,7 +159,7 @@ fn allocated_spare_reads_as_zeros_and_is_durable() {
     let spares = open(&disk);
     spares.allocate().unwrap();
     assert_eq!((spares.ready(), spares.dirty()), (1, 0));
-    disk.crash_with(|_| crate::disk::simulated::Fate::Lost);
+    disk.crash_with(|_| crate::simulated::Fate::Lost);
     let spare = open(&disk).take().unwrap();
     assert!(is_zero(&spare));
     assert_eq!(spare.file.size().unwrap(), SIZE);

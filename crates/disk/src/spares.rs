@@ -22,8 +22,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::disk::{Disk, File, sync_names, write_zeros};
-use crate::segment::LINE_DIR;
+use crate::{Disk, File, sync_names, write_zeros};
 
 /// Bytes per step of zeroing. The line's own syncs may have to wait behind that much.
 const ZERO_SIZE: u64 = 256 << 10;
@@ -48,6 +47,7 @@ impl Spare {
 #[derive(Debug)]
 pub struct Spares {
     disk: Arc<dyn Disk>,
+    directory: &'static str,
     size: u64,
     state: Mutex<State>,
 }
@@ -81,14 +81,14 @@ impl State {
 }
 
 impl Spares {
-    /// Takes over the spares of an earlier run. `size` is the size of new segments.
-    pub fn open(disk: Arc<dyn Disk>, size: u64) -> io::Result<Spares> {
+    /// Takes over the spares of an earlier run in a directory. `size` is the size of new segments.
+    pub fn open(disk: Arc<dyn Disk>, directory: &'static str, size: u64) -> io::Result<Spares> {
         let mut state = State {
             next: 1,
             ..State::default()
         };
-        for name in disk.list(LINE_DIR)? {
-            let path = format!("{LINE_DIR}/{name}");
+        for name in disk.list(directory)? {
+            let path = format!("{directory}/{name}");
             let Some((kind, number)) = parse(&name) else {
                 continue;
             };
@@ -112,6 +112,7 @@ impl Spares {
             .sort_by_key(|(number, _)| *number);
         Ok(Spares {
             disk,
+            directory,
             size,
             state: Mutex::new(state),
         })
@@ -196,7 +197,7 @@ impl Spares {
     /// cannot do that, it begins a file to be zeroed.
     pub fn allocate(&self) -> io::Result<()> {
         let number = self.state.lock().number();
-        let path = format!("{LINE_DIR}/spare-{number}.new");
+        let path = format!("{}/spare-{number}.new", self.directory);
         let file = self.disk.create(&path)?;
         let allocated = file.allocate(self.size).and_then(|()| file.sync_all());
         let renamed = allocated.and_then(|()| {
@@ -245,7 +246,7 @@ impl Spares {
             return Ok(());
         }
         let number = state.number();
-        let path = format!("{LINE_DIR}/spare-{number}.new");
+        let path = format!("{}/spare-{number}.new", self.directory);
         let file = self.disk.create(&path)?;
         state.zeroing = Some(Zeroing {
             number,
@@ -312,7 +313,7 @@ impl Spares {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        sync_names(&*self.disk, LINE_DIR)?;
+        sync_names(&*self.disk, self.directory)?;
         self.part_with(file);
         Ok(())
     }
@@ -348,7 +349,7 @@ impl Spares {
         if removed.is_empty() {
             Ok(())
         } else {
-            sync_names(&*self.disk, LINE_DIR)
+            sync_names(&*self.disk, self.directory)
         }
     }
 
@@ -372,7 +373,7 @@ impl Spares {
         let mut state = self.state.lock();
         let number = state.number();
         let word = if kind == Kind::Zero { "spare" } else { "used" };
-        let path = format!("{LINE_DIR}/{word}-{number}.seg");
+        let path = format!("{}/{word}-{number}.seg", self.directory);
         self.disk.rename(&spare.path, &path)?;
         state
             .stale
@@ -389,7 +390,7 @@ impl Spares {
             Kind::Zero => state.ready.push_back(spare),
         }
         drop(state);
-        sync_names(&*self.disk, LINE_DIR)
+        sync_names(&*self.disk, self.directory)
     }
 
     /// Removes a file that could not be zeroed. If that fails, the next start removes it.
