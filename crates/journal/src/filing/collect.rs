@@ -12,12 +12,23 @@ use crate::record::{self, RECORD_HEADER_SIZE, RecordKind, RecordView};
 use crate::segment::{self, BlockView, SEGMENT_HEADER_SIZE, Scan};
 use crate::{Index, Position, ShardId, StreamId};
 
+/// Memory that a segment is read into and sorted in.
+#[derive(Debug, Default)]
+pub(super) struct SortMemory {
+    bytes: Vec<u8>,
+    blocks: Vec<Block>,
+    /// Lists of the records of a shard each.
+    items: Vec<Vec<Item>>,
+}
+
 /// Sorted records of a segment.
 #[derive(Debug, Default)]
 pub(super) struct SortedSegment {
     /// The segment's blocks as on disk. Payloads are copied from here only.
     bytes: Vec<u8>,
     blocks: Vec<Block>,
+    /// Empty lists for shards that come.
+    spare_items: Vec<Vec<Item>>,
     /// The segment has a range whose loss was accepted.
     pub(super) has_lost: bool,
     /// The segment has blocks that a cut voids.
@@ -69,6 +80,25 @@ struct Mark {
     block: u32,
 }
 
+impl SortMemory {
+    /// Returns memory with room for that many bytes of a segment, and for no record.
+    #[cfg(test)]
+    pub(super) fn with_bytes(size: usize) -> SortMemory {
+        SortMemory {
+            bytes: Vec::with_capacity(size),
+            ..SortMemory::default()
+        }
+    }
+
+    /// Returns the size of the memory in bytes.
+    pub(super) fn size(&self) -> usize {
+        let items: usize = self.items.iter().map(Vec::capacity).sum();
+        self.bytes.capacity()
+            + self.blocks.capacity() * size_of::<Block>()
+            + items * size_of::<Item>()
+    }
+}
+
 impl Item {
     /// Returns the bytes of the record in the segment.
     fn size(&self) -> usize {
@@ -85,14 +115,18 @@ struct OpenStream {
 }
 
 impl SortedSegment {
-    /// Reads and sorts a segment. Its bytes are read into `memory` if that is large enough.
+    /// Reads and sorts a segment, in `memory` as far as that is large enough.
     pub(super) fn read(
         sealed: &SealedSegment,
-        memory: Vec<u8>,
+        memory: SortMemory,
     ) -> Result<SortedSegment, FilingError> {
-        let mut sorted = SortedSegment::default();
+        let mut sorted = SortedSegment {
+            blocks: memory.blocks,
+            spare_items: memory.items,
+            ..SortedSegment::default()
+        };
         let mut cuts = sealed.cuts.clone();
-        let mut scan = Scan::at_once(&sealed.segment, sealed.end, memory);
+        let mut scan = Scan::at_once(&sealed.segment, sealed.end, memory.bytes);
         while let Some(block) = scan.next_block()? {
             match block.header.kind {
                 BlockKind::Records | BlockKind::Members | BlockKind::Blank => {
@@ -116,9 +150,19 @@ impl SortedSegment {
         Ok(sorted)
     }
 
-    /// Returns the memory that the segment was read into.
-    pub(super) fn into_memory(self) -> Vec<u8> {
-        self.bytes
+    /// Returns the memory for another segment.
+    pub(super) fn into_memory(mut self) -> SortMemory {
+        self.blocks.clear();
+        let mut items = self.spare_items;
+        for mut share in self.shards.into_values() {
+            share.items.clear();
+            items.push(share.items);
+        }
+        SortMemory {
+            bytes: self.bytes,
+            blocks: self.blocks,
+            items,
+        }
     }
 
     /// Iterates over the shards with blocks in the segment, ascending.
@@ -178,7 +222,11 @@ impl SortedSegment {
 
     fn add(&mut self, block: &BlockView<'_>, sealed: &SealedSegment) -> Result<(), FilingError> {
         let header = &block.header;
-        let share = self.shards.entry(header.shard).or_default();
+        let spare_items = &mut self.spare_items;
+        let share = self.shards.entry(header.shard).or_insert_with(|| Share {
+            items: spare_items.pop().unwrap_or_default(),
+            ..Share::default()
+        });
         let number = self.blocks.len() as u32;
         let first = sealed.segment.header.first();
         let body = (header.position.0 - first.0) as usize + BLOCK_HEADER_SIZE;

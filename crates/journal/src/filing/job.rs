@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::collect::{Share, SortedSegment};
+use super::collect::{Share, SortMemory, SortedSegment};
 use super::{Erasures, FilingError, Line, SealedSegment};
 use crate::disk::{Disk, sync_names, write_zeros};
 use crate::extent::{self, Extent, Identity, RetainedSegments, SegmentRef, Writer};
@@ -48,13 +48,13 @@ pub(super) struct Placement<'a> {
 }
 
 impl FilingJob {
-    /// Reads the segment, into `memory` if that is large enough. Everything before `begin` must be
+    /// Reads the segment, in `memory` as far as that is large enough. Everything before `begin` must be
     /// filed.
     pub(super) fn begin(
         sealed: SealedSegment,
         begin: Position,
         generation: u64,
-        memory: Vec<u8>,
+        memory: SortMemory,
         line: &dyn Line,
         placement: Placement<'_>,
     ) -> Result<FilingJob, FilingError> {
@@ -136,8 +136,8 @@ impl FilingJob {
         Ok(true)
     }
 
-    /// Returns the segment, and the memory that it was read into.
-    pub(super) fn into_parts(self) -> (SealedSegment, Vec<u8>) {
+    /// Returns the segment, and the memory that it was read into and sorted in.
+    pub(super) fn into_parts(self) -> (SealedSegment, SortMemory) {
         (self.sealed, self.sorted.into_memory())
     }
 
