@@ -148,7 +148,7 @@ impl Conversations {
         guard.reserve(size.bytes, size.count).map_err(refused)?;
         let Location { shard, stream } = location;
         let events = room.events.unwrap_or(stream);
-        let mut ticket = guard.last_ticket(stream);
+        let mut ticket = None;
         let mut begin = 0;
         for (said, end) in said.zip(&scratch.ends) {
             let record = &mut scratch.bytes[begin..*end];
@@ -162,7 +162,7 @@ impl Conversations {
             let links = room.engine.links(event.map_err(refused)?.offset);
             record::set_links(record, links);
             let appended = guard.append(stream, Some(offset), record::MESSAGE, record);
-            ticket = appended.map_err(refused)?.ticket;
+            ticket = Some(appended.map_err(refused)?.ticket);
             room.engine.appended(said.id, said.role, said.tokens);
             begin = *end;
         }
@@ -177,12 +177,13 @@ impl Conversations {
         }
         if let Some(update) = extra.mark {
             let written = self.write_mark(&mut guard, location, events, &update);
-            ticket = written.map_err(refused)?.unwrap_or(ticket);
+            ticket = written.map_err(refused)?.or(ticket);
             room.engine.changed(update);
         }
         if count > 0 {
             room.said_ms = guard.now_ms();
         }
+        let ticket = ticket.unwrap_or_else(|| guard.last_ticket(stream));
         room.ticket = Some(ticket);
         self.touch(room);
         Ok(ticket)

@@ -29,7 +29,12 @@ impl Doorbell {
 
     /// Marks the shard as having a new block. The caller must wake the thread later.
     pub(crate) fn mark(&self, shard: ShardId) {
-        self.shards.fetch_or(1 << shard.0, Ordering::SeqCst);
+        let bit = 1 << shard.0;
+        // The thread looks at the shard after it has taken the mark. A mark that is still there
+        // covers this block too, and reading it leaves the cache line shared.
+        if self.shards.load(Ordering::SeqCst) & bit == 0 {
+            self.shards.fetch_or(bit, Ordering::SeqCst);
+        }
     }
 
     /// Wakes the thread if work is marked that it has not seen yet.

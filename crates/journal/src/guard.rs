@@ -213,10 +213,12 @@ impl<'a> Guard<'a> {
         payload: &[&[u8]],
     ) -> Result<Appended, AppendError> {
         self.check_reign()?;
-        let next = self.next(stream);
-        if expected.is_some_and(|expected| expected != next) {
-            let ticket = self.last_ticket(stream);
-            return Err(AppendError::Conflict { next, ticket });
+        if let Some(expected) = expected {
+            let next = self.next(stream);
+            if expected != next {
+                let ticket = self.last_ticket(stream);
+                return Err(AppendError::Conflict { next, ticket });
+            }
         }
         let size = record::size_of_parts(payload);
         if size > self.shared.limits.record {
@@ -229,9 +231,9 @@ impl<'a> Guard<'a> {
             return Err(AppendError::DiskFull);
         }
         self.take_room(RECORD_HEADER_SIZE + size)?;
-        self.state.append(stream, next, tag, payload, self.now_ms);
+        let offset = self.state.append(stream, tag, payload, self.now_ms);
         Ok(Appended {
-            offset: next,
+            offset,
             ticket: self.written_ticket(),
         })
     }

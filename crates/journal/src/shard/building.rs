@@ -63,15 +63,19 @@ impl State {
             .map_or(self.next, |built| built.index)
     }
 
-    /// Appends a record to a stream; its payload is in parts. `offset` must be the stream's next offset.
+    /// Appends a record to a stream, and returns its offset; its payload is in parts.
     pub(crate) fn append(
         &mut self,
         stream: StreamId,
-        offset: u64,
         tag: u8,
         payload: &[&[u8]],
         now_ms: u64,
-    ) {
+    ) -> u64 {
+        let time_ms = self.advance_time(now_ms);
+        let (index, place) = self.next_place(time_ms);
+        let entry = self.streams.entry(stream).or_default();
+        let offset = entry.next;
+        entry.push(index, place, record::size_of_parts(payload) as u32);
         let record = RecordView {
             stream,
             offset,
@@ -79,9 +83,8 @@ impl State {
             tag,
             bytes: &[],
         };
-        let (index, place) = self.encode(&record, payload, now_ms);
-        let entry = self.streams.entry(stream).or_default();
-        entry.push(index, place, record::size_of_parts(payload) as u32);
+        self.encode(&record, payload, time_ms);
+        offset
     }
 
     /// Appends a trim or an erase. It takes effect when its block is committed.
@@ -93,23 +96,30 @@ impl State {
             tag: 0,
             bytes: &[],
         };
-        let (index, _) = self.encode(&record, &[], now_ms);
+        let time_ms = self.advance_time(now_ms);
+        let (index, _) = self.next_place(time_ms);
+        self.encode(&record, &[], time_ms);
         self.trims.push_back(Trim {
             index,
             stream,
             start,
             kind,
-            time_ms: self.time_ms,
+            time_ms,
         });
     }
 
-    /// Encodes a record with this payload into the block being built.
-    fn encode(&mut self, record: &RecordView<'_>, payload: &[&[u8]], now_ms: u64) -> (Index, u32) {
+    /// Returns the time of a record that is appended now.
+    fn advance_time(&mut self, now_ms: u64) -> u64 {
         // If the clock was ahead for a while and is right again, the record times follow it back.
         if now_ms > self.time_ms || self.time_ms - now_ms > TIME_BACK_MS_MAX {
             self.time_ms = now_ms;
         }
-        let time_ms = self.time_ms;
+        self.time_ms
+    }
+
+    /// Returns the block of the next record and the record's place in it. Begins a block if there is
+    /// none; the caller must encode a record into it.
+    fn next_place(&mut self, time_ms: u64) -> (Index, u32) {
         let built = match &mut self.building {
             Some(built) => built,
             None => {
@@ -125,10 +135,16 @@ impl State {
             }
         };
         let place = built.bytes.len() - BLOCK_HEADER_SIZE;
-        record::encode_parts(record, payload, &mut built.bytes);
-        built.count += 1;
-        built.time_ms = time_ms;
         (built.index, place as u32)
+    }
+
+    /// Encodes a record with this payload at [`State::next_place`].
+    fn encode(&mut self, record: &RecordView<'_>, payload: &[&[u8]], time_ms: u64) {
+        if let Some(built) = &mut self.building {
+            record::encode_parts(record, payload, &mut built.bytes);
+            built.count += 1;
+            built.time_ms = time_ms;
+        }
     }
 
     /// Returns a buffer with room for a block's header.
