@@ -45,6 +45,7 @@ mod read_many;
 pub mod record;
 mod recovery;
 mod round;
+mod rounds;
 pub mod segment;
 mod shard;
 mod shared;

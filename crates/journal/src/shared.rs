@@ -11,6 +11,7 @@ use crate::health::HealthCell;
 use crate::options::{Commit, Limits};
 use crate::proposals::Proposals;
 use crate::record::RecordKind;
+use crate::rounds::Rounds;
 use crate::segment::Segment;
 use crate::shard::{Shard, Trim};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) shards: Box<[Shard]>,
     pub(crate) health: HealthCell,
     pub(crate) doorbell: Doorbell,
+    /// The rounds of appends that the line waits for.
+    pub(crate) rounds: Rounds,
     /// Rung when a shard has a block to propose.
     pub(crate) proposals: Proposals,
     pub(crate) segments: Mutex<Segments>,

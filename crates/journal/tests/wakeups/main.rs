@@ -20,6 +20,8 @@ mod follow;
 mod proposals;
 #[path = "../../src/publication.rs"]
 mod publication;
+#[path = "../../src/rounds.rs"]
+mod rounds;
 mod sync;
 #[path = "../../src/ticket.rs"]
 mod ticket;
@@ -38,6 +40,7 @@ use self::doorbell::Doorbell;
 use self::follow::{Follow, Followers, WakeScope};
 use self::proposals::Proposals;
 use self::publication::Publication;
+use self::rounds::Rounds;
 use self::ticket::{Stage, Status, Ticket};
 
 /// Schedules to try per check.
@@ -47,7 +50,7 @@ const SCHEDULES: usize = 400;
 const DEPTH: usize = 3;
 
 fn main() {
-    let checks: [(&str, fn()); 9] = [
+    let checks: [(&str, fn()); 10] = [
         ("a_thread_that_waits_is_woken", threads_that_wait),
         ("a_waker_is_woken_once", wakers),
         ("a_failure_wakes_everybody", failure),
@@ -57,6 +60,7 @@ fn main() {
         ("a_follower_sees_or_is_woken", followers),
         ("the_line_hears_every_ring", rings),
         ("a_proposer_sees_every_block", proposer),
+        ("the_line_is_woken_by_the_last_round", rounds),
     ];
     for (name, check) in checks {
         shuttle::check_random(check, SCHEDULES);
@@ -358,6 +362,34 @@ fn rings() {
     for writer in writers {
         assert!(writer.join().is_ok());
     }
+}
+
+/// Two writers begin and end rounds, and the line waits for them without a limit. It returns only
+/// when as many rounds have ended as had begun, unless a wake-up of an earlier wait was left.
+fn rounds() {
+    let rounds = Arc::new(Rounds::default());
+    let under_way = Arc::new(AtomicU64::new(2));
+    rounds.begin();
+    rounds.begin();
+    let writers: Vec<_> = [0, 1]
+        .map(|_| {
+            let (rounds, under_way) = (rounds.clone(), under_way.clone());
+            thread::spawn(move || {
+                under_way.fetch_sub(1, Ordering::SeqCst);
+                rounds.end();
+                rounds.begin();
+                rounds.end();
+            })
+        })
+        .into();
+    rounds.wait(None);
+    assert!(under_way.load(Ordering::SeqCst) < 2);
+    rounds.wait(None);
+    for writer in writers {
+        assert!(writer.join().is_ok());
+    }
+    rounds.wait(None);
+    assert_eq!(under_way.load(Ordering::SeqCst), 0);
 }
 
 /// Two writers add blocks like those of [`rings`]; the task that proposes them waits whenever it has
