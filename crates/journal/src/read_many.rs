@@ -2,9 +2,10 @@
 //!
 //! The filed part of a stream is contiguous. The unfiled part is in blocks with records of many
 //! streams: reading stream by stream would read a block once for each of its streams. This module
-//! reads each block once, as a start of the node should.
+//! reads each block once. Blocks are located a window at a time, because writers of the shard wait
+//! meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -14,18 +15,25 @@ use crate::extent::ExtentSet;
 use crate::read::{ReadError, Record, read_block};
 use crate::record::{self, RecordKind};
 use crate::shard::{Shard, State};
+use crate::stream::Stream;
 use crate::tail::BlockLocation;
 use crate::{Index, Journal, ShardId, StreamId};
 
 /// Streams to read, each with the offset to begin at.
 pub type Wanted = BTreeMap<StreamId, u64>;
 
-/// Locations of the wanted records, taken under the shard's lock.
+/// Number of consecutive blocks that are located at once.
+const WINDOW_LENGTH: usize = 512;
+
+/// Locations of the next wanted records, taken under the shard's lock.
 struct Plan {
     extents: Arc<ExtentSet>,
     /// For each stream, the offset at which its unfiled records begin.
     unfiled: Vec<(StreamId, u64)>,
+    /// The blocks of the window with wanted records.
     blocks: Vec<Block>,
+    /// Wanted records are in blocks after the window.
+    has_more: bool,
 }
 
 /// A block with records of at least one wanted stream.
@@ -37,9 +45,10 @@ struct Block {
 }
 
 impl Journal {
-    /// Passes all durable (committed) records of the wanted streams to `visit`, each stream's
-    /// records in order. `wanted` is advanced along the way: at the end it has, for each stream,
-    /// the offset after the last visited record.
+    /// Passes the records of the wanted streams that are durable (committed) now to `visit`, each
+    /// stream's records in order. `wanted` is advanced along the way: at the end it has, for each
+    /// stream, the offset after the last visited record. Writers of the shard wait while the streams
+    /// are looked up, so beside a busy shard few streams should be wanted at a time.
     pub fn read_many<E: From<ReadError>>(
         &self,
         shard: ShardId,
@@ -47,8 +56,9 @@ impl Journal {
         mut visit: impl FnMut(StreamId, Record) -> Result<(), E>,
     ) -> Result<(), E> {
         let target = self.shared().shard(shard);
+        let last = target.state.lock().committed();
         loop {
-            let plan = plan(&target.state.lock(), wanted);
+            let plan = plan(&target.state.lock(), wanted, last);
             for (stream, unfiled) in &plan.unfiled {
                 read_filed(
                     &plan.extents,
@@ -58,10 +68,8 @@ impl Journal {
                     &mut visit,
                 )?;
             }
-            if self
-                .read_line(target, &plan.blocks, wanted, &mut visit)?
-                .is_continue()
-            {
+            let read = self.read_line(target, &plan.blocks, wanted, &mut visit)?;
+            if read.is_continue() && !plan.has_more {
                 return Ok(());
             }
         }
@@ -95,22 +103,41 @@ impl Journal {
     }
 }
 
-/// Locates the wanted records. Advances `wanted` to the start of streams that were trimmed.
-fn plan(state: &State, wanted: &mut Wanted) -> Plan {
-    let committed = state.committed();
-    let (mut unfiled, mut blocks) = (Vec::new(), BTreeSet::new());
-    for (stream, next) in wanted {
+/// Locates the first wanted records in blocks up to `last`. Advances `wanted` to the start of streams
+/// that were trimmed.
+fn plan(state: &State, wanted: &mut Wanted, last: Index) -> Plan {
+    let mut unfiled = Vec::new();
+    let mut begin = last;
+    for (stream, next) in wanted.iter_mut() {
         let Some(entry) = state.streams.get(stream) else {
             continue;
         };
         *next = (*next).max(entry.start);
         // The first runs may be filed already and not dropped yet; the extents have them.
-        let (first, runs) = entry.runs_from(state.tail.first(), *next);
+        let (first, _) = entry.runs_from(state.tail.first(), *next);
         unfiled.push((*stream, first.unwrap_or(entry.next)));
-        let indexes = runs.map(|run| run.index);
-        blocks.extend(indexes.take_while(|index| *index <= committed));
+        let first_wanted = wanted_indexes(state, entry, *next, last).next();
+        begin = begin.min(first_wanted.unwrap_or(last));
     }
-    let block = |index| {
+    let mut is_wanted = [false; WINDOW_LENGTH];
+    let mut has_more = false;
+    for (stream, next) in wanted.iter() {
+        let Some(entry) = state.streams.get(stream) else {
+            continue;
+        };
+        for index in wanted_indexes(state, entry, *next, last) {
+            let Some(is_wanted) = is_wanted.get_mut((index.0 - begin.0) as usize) else {
+                has_more = true;
+                break;
+            };
+            *is_wanted = true;
+        }
+    }
+    let block = |(index, is_wanted): (u64, bool)| {
+        let index = Index(index);
+        if !is_wanted {
+            return None;
+        }
         Some(Block {
             index,
             location: state.tail.location(index)?,
@@ -120,8 +147,29 @@ fn plan(state: &State, wanted: &mut Wanted) -> Plan {
     Plan {
         extents: state.extents.clone(),
         unfiled,
-        blocks: blocks.into_iter().filter_map(block).collect(),
+        blocks: (begin.0..).zip(is_wanted).filter_map(block).collect(),
+        has_more,
     }
+}
+
+/// Returns the unfiled blocks up to `last` with records of a stream from the offset `from` on.
+fn wanted_indexes(
+    state: &State,
+    entry: &Stream,
+    from: u64,
+    last: Index,
+) -> impl Iterator<Item = Index> {
+    let (_, runs) = entry.runs_from(state.tail.first(), from);
+    let mut runs = runs.peekable();
+    let ends = std::iter::from_fn(move || {
+        let run = runs.next()?;
+        let end = runs.peek().map_or(entry.next, |next| next.first);
+        Some((run.index, end))
+    });
+    let wanted = ends.filter(move |(_, end)| *end > from);
+    wanted
+        .map(|(index, _)| index)
+        .take_while(move |index| *index <= last)
 }
 
 fn read_filed<E: From<ReadError>>(

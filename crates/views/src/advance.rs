@@ -5,12 +5,11 @@
 //! counted from the current read mark.
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use conversations::Retracted;
+use std::ops::RangeInclusive;
 
 use super::entry::{Entry, Participant, Row};
 use super::scope::Scope;
-use super::source::{Changed, ConversationFacts, MessageFacts, Source};
+use super::source::{Changed, ConversationFacts, MessageFacts, Source, WantedMessages};
 
 /// Maximum number of labels per conversation; further labels are not indexed.
 const LABELS_MAX: usize = 64;
@@ -18,23 +17,88 @@ const LABELS_MAX: usize = 64;
 /// Maximum number of participants per conversation that are listed because they wrote a message.
 const WRITERS_MAX: usize = 1_024;
 
-/// Returns the current entry of a conversation; `None` if it is not visible. If its state cannot be
-/// read, the old entry is returned.
-pub(super) fn advance(
+/// The entry of a conversation while its new messages are processed.
+pub(super) struct Advancing {
+    pub(super) number: u64,
+    entry: Entry,
+    /// The new messages.
+    pub(super) seqs: RangeInclusive<u64>,
+    /// Number of participants that are authors of a message.
+    writers: usize,
+    /// The scopes of the authors so far.
+    scopes: BTreeMap<Box<str>, Scope>,
+}
+
+/// Begins the current entry of a conversation: everything except its new messages. `None` if it is
+/// not visible. If its state cannot be read, the old entry is continued.
+pub(super) fn begin(
     source: &impl Source,
     number: u64,
     old: Option<&Entry>,
     changed: Changed,
-) -> Option<Entry> {
-    let mut entry = match (old, changed) {
+) -> Option<Advancing> {
+    let entry = match (old, changed) {
         (Some(old), Changed::Messages) => old.clone(),
         _ => match source.conversation_facts(number) {
             Ok(known) => update_state(source, number, old, &known?),
             Err(_) => old?.clone(),
         },
     };
-    add_messages(source, number, &mut entry);
-    Some(entry)
+    let (start, head) = source.span(number, entry.row.base);
+    let writers = entry.participants.values().filter(|it| it.is_writer);
+    Some(Advancing {
+        number,
+        seqs: (entry.row.head + 1).max(start)..=head,
+        writers: writers.count(),
+        scopes: BTreeMap::new(),
+        entry,
+    })
+}
+
+impl Advancing {
+    /// Returns the new messages, to be passed to [`Advancing::take`]; `None` if there are none.
+    pub(super) fn wanted(&self) -> Option<WantedMessages> {
+        let (number, base, seqs) = (self.number, self.entry.row.base, self.seqs.clone());
+        (!seqs.is_empty()).then_some(WantedMessages { number, base, seqs })
+    }
+
+    /// Processes a new message.
+    pub(super) fn take(&mut self, said: MessageFacts<'_>) {
+        let Entry { row, participants } = &mut self.entry;
+        row.activity_ms = row.activity_ms.max(said.at_ms);
+        if said.from.is_empty() {
+            return;
+        }
+        let who = match self.scopes.get(said.from) {
+            Some(who) => *who,
+            None => {
+                let who = row.namespace.participant(said.from);
+                if self.scopes.len() < WRITERS_MAX {
+                    self.scopes.insert(said.from.into(), who);
+                }
+                who
+            }
+        };
+        let is_listed = participants.contains_key(&who);
+        if !is_listed && self.writers >= WRITERS_MAX {
+            return;
+        }
+        let participant = participants.entry(who).or_default();
+        if !participant.is_writer && self.writers < WRITERS_MAX {
+            participant.is_writer = true;
+            self.writers += 1;
+        }
+        let is_counted = said.seq > participant.read && !row.retracted.contains(said.seq);
+        participant.own += u64::from(is_counted);
+    }
+
+    /// Returns the entry. Unreadable messages have no author; a client that reads them gets the
+    /// error.
+    pub(super) fn finish(mut self) -> Entry {
+        let head = &mut self.entry.row.head;
+        *head = (*head).max(*self.seqs.end());
+        self.entry
+    }
 }
 
 /// Updates everything except the messages.
@@ -185,50 +249,6 @@ impl<S: Source> Participants<'_, S> {
         }
         count
     }
-}
-
-/// Processes new messages.
-fn add_messages(source: &impl Source, number: u64, entry: &mut Entry) {
-    let Entry { row, participants } = entry;
-    let (start, head) = source.span(number, row.base);
-    let first = (row.head + 1).max(start);
-    if head < first {
-        row.head = row.head.max(head);
-        return;
-    }
-    let retracted: Retracted = row.retracted.clone();
-    let mut writers = participants.values().filter(|it| it.is_writer).count();
-    let mut scopes: BTreeMap<Box<str>, Scope> = BTreeMap::new();
-    let mut take = |said: MessageFacts<'_>| {
-        row.activity_ms = row.activity_ms.max(said.at_ms);
-        if said.from.is_empty() {
-            return;
-        }
-        let who = match scopes.get(said.from) {
-            Some(who) => *who,
-            None => {
-                let who = row.namespace.participant(said.from);
-                if scopes.len() < WRITERS_MAX {
-                    scopes.insert(said.from.into(), who);
-                }
-                who
-            }
-        };
-        let is_listed = participants.contains_key(&who);
-        if !is_listed && writers >= WRITERS_MAX {
-            return;
-        }
-        let participant = participants.entry(who).or_default();
-        if !participant.is_writer && writers < WRITERS_MAX {
-            participant.is_writer = true;
-            writers += 1;
-        }
-        let is_counted = said.seq > participant.read && !retracted.contains(said.seq);
-        participant.own += u64::from(is_counted);
-    };
-    // Unreadable messages have no author; a client that reads them gets the error.
-    let _ = source.messages(number, row.base, first..=head, &mut take);
-    row.head = head;
 }
 
 /// Returns the scopes of all participants in either entry.

@@ -6,14 +6,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::advance::{advance, participant_scopes};
+use super::advance::{self, Advancing, participant_scopes};
 use super::damage::Damage;
+use super::entry::Entry;
 use super::scope::Scope;
 use super::source::{Changed, Partition, Source};
 use super::tables::{Batch, Fact, Sync, Tables};
 
 /// Maximum number of events, or streams of the directory, per batch.
 const BATCH: usize = 10_000;
+
+/// Maximum number of conversations whose messages are read together: the blocks that they share are
+/// read once, and their entries are in memory meanwhile.
+const TOGETHER: usize = 256;
 
 /// The progress since the tables were opened.
 #[derive(Debug)]
@@ -148,9 +153,16 @@ impl CatchUp {
                     batch.set_checkpoint(partition.stream, end)?;
                 }
             }
-            for number in from..next {
-                let new = advance(source, number, None, Changed::State);
-                batch.replace(number, None, new.as_ref())?;
+            let numbers: Vec<_> = (from..next).collect();
+            for numbers in numbers.chunks(TOGETHER) {
+                let looks = numbers.iter().map(|number| Look {
+                    number: *number,
+                    old: None,
+                    changed: Changed::State,
+                });
+                for (look, new) in advance_all(source, looks.collect()) {
+                    batch.replace(look.number, None, new.as_ref())?;
+                }
             }
             let is_done = next >= end;
             batch.set_fact(Fact::Build, if is_done { 0 } else { next })?;
@@ -194,8 +206,9 @@ impl CatchUp {
             return Ok(BatchOutcome::Nothing);
         }
         tables.write(sync, |batch| {
-            for (number, changed) in &dirty {
-                look(batch, source, *number, *changed, watched)?;
+            let dirty: Vec<_> = dirty.iter().collect();
+            for dirty in dirty.chunks(TOGETHER) {
+                update(batch, source, dirty, watched)?;
             }
             for (index, next) in &moved {
                 batch.set_checkpoint(self.partitions[*index].0.stream, *next)?;
@@ -210,21 +223,57 @@ impl CatchUp {
     }
 }
 
-/// Updates the entry of a conversation.
-fn look(
+/// A conversation to look at.
+struct Look {
+    number: u64,
+    /// The entry so far.
+    old: Option<Entry>,
+    changed: Changed,
+}
+
+/// Returns the current entry of each conversation; `None` if it is not visible.
+fn advance_all(source: &impl Source, looks: Vec<Look>) -> Vec<(Look, Option<Entry>)> {
+    let begin = |look: Look| {
+        let begun = advance::begin(source, look.number, look.old.as_ref(), look.changed);
+        (look, begun)
+    };
+    let mut all: Vec<(Look, Option<Advancing>)> = looks.into_iter().map(begin).collect();
+    let begun = || all.iter().filter_map(|(_, begun)| begun.as_ref());
+    let wanted: Vec<_> = begun().filter_map(Advancing::wanted).collect();
+    let places = all.iter().enumerate();
+    let places: BTreeMap<u64, usize> = places.map(|(at, (look, _))| (look.number, at)).collect();
+    source.messages_of_many(&wanted, &mut |number, facts| {
+        let place = places.get(&number).and_then(|place| all.get_mut(*place));
+        if let Some((_, Some(advancing))) = place {
+            advancing.take(facts);
+        }
+    });
+    let finish = |(look, begun): (Look, Option<Advancing>)| (look, begun.map(Advancing::finish));
+    all.into_iter().map(finish).collect()
+}
+
+/// Updates the entries of conversations.
+fn update(
     batch: &mut Batch<'_>,
     source: &impl Source,
-    number: u64,
-    changed: Changed,
+    dirty: &[(&u64, &Changed)],
     watched: &mut WatchedScopes<'_>,
 ) -> Result<(), Damage> {
-    let old = batch.entry(number)?;
-    let new = advance(source, number, old.as_ref(), changed);
-    batch.replace(number, old.as_ref(), new.as_ref())?;
-    if !watched.scopes.is_empty() && old != new {
-        let told = participant_scopes(old.as_ref(), new.as_ref());
-        let told = told.into_iter().filter(|it| watched.scopes.contains(it));
-        watched.changed.extend(told.map(|scope| (scope, number)));
+    let mut looks = Vec::with_capacity(dirty.len());
+    for (number, changed) in dirty {
+        looks.push(Look {
+            number: **number,
+            old: batch.entry(**number)?,
+            changed: **changed,
+        });
+    }
+    for (Look { number, old, .. }, new) in advance_all(source, looks) {
+        batch.replace(number, old.as_ref(), new.as_ref())?;
+        if !watched.scopes.is_empty() && old != new {
+            let told = participant_scopes(old.as_ref(), new.as_ref());
+            let told = told.into_iter().filter(|it| watched.scopes.contains(it));
+            watched.changed.extend(told.map(|scope| (scope, number)));
+        }
     }
     Ok(())
 }

@@ -1,15 +1,18 @@
 //! The data source of the views: the journal and the directory.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use ::conversations::record::{self, EventRef, EventTag, MessageView, StateChange};
 use ::conversations::{Conversation, Lifecycle, State};
-use journal::{ReadError, ReadLimit, StreamId};
+use journal::{ReadError, ReadLimit, ShardId, StreamId, Wanted};
 use parking_lot::Mutex;
 use store::{Kind, Location, NameCursor, Store, namespace_of};
 
 use super::options::Labels;
-use super::source::{Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source};
+use super::source::{
+    Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source, WantedMessages,
+};
 
 /// Maximum size of one read.
 const CHUNK: ReadLimit = ReadLimit {
@@ -131,6 +134,21 @@ fn take(engine: &mut Option<Conversation>, record: &journal::Record) {
     }
 }
 
+/// Returns the facts of a record of a conversation's messages, if it is a message of the range.
+fn facts<'r>(
+    record: &'r journal::Record,
+    base: u64,
+    seqs: &RangeInclusive<u64>,
+) -> Option<MessageFacts<'r>> {
+    let seq = (record.offset + 1).saturating_sub(base);
+    if !seqs.contains(&seq) {
+        return None;
+    }
+    let from = MessageView::decode(&record.payload).ok()?.from;
+    let at_ms = record.time_ms;
+    Some(MessageFacts { seq, at_ms, from })
+}
+
 impl Source for Journaled<'_> {
     fn partitions(&self, known: usize) -> Vec<Partition> {
         let mut found = self.found.lock();
@@ -247,17 +265,50 @@ impl Source for Journaled<'_> {
             let Some(last) = read.records.last() else {
                 return Ok(());
             };
-            for record in &read.records {
-                let seq = (record.offset + 1).saturating_sub(base);
-                if let Ok(message) = MessageView::decode(&record.payload)
-                    && seqs.contains(&seq)
-                {
-                    let (at_ms, from) = (record.time_ms, message.from);
-                    said(MessageFacts { seq, at_ms, from });
-                }
-            }
+            let found = read.records.iter();
+            found
+                .filter_map(|record| facts(record, base, &seqs))
+                .for_each(&mut *said);
             seq = (last.offset + 2).saturating_sub(base);
         }
         Ok(())
+    }
+
+    fn messages_of_many(
+        &self,
+        wanted: &[WantedMessages],
+        said: &mut dyn FnMut(u64, MessageFacts<'_>),
+    ) {
+        let mut shards: BTreeMap<ShardId, BTreeMap<StreamId, &WantedMessages>> = BTreeMap::new();
+        for one in wanted {
+            if let Some(Location { shard, stream }) = self.location(one.number) {
+                shards.entry(shard).or_default().insert(stream, one);
+            }
+        }
+        for (shard, streams) in shards {
+            let first = |(stream, one): (&StreamId, &&WantedMessages)| {
+                (*stream, (one.seqs.start() + one.base).saturating_sub(1))
+            };
+            let mut offsets: Wanted = streams.iter().map(first).collect();
+            let journal = &self.store.journal;
+            let read = journal.read_many(shard, &mut offsets, |stream, record| {
+                if let Some(one) = streams.get(&stream)
+                    && let Some(facts) = facts(&record, one.base, &one.seqs)
+                {
+                    said(one.number, facts);
+                }
+                Ok::<_, ReadError>(())
+            });
+            if read.is_ok() {
+                continue;
+            }
+            // One unreadable block must not hide the messages after it, or those of others.
+            for (stream, one) in streams {
+                let next = offsets.get(&stream).copied().unwrap_or_default();
+                let next = (next + 1).saturating_sub(one.base).max(*one.seqs.start());
+                let mut said = |facts: MessageFacts<'_>| said(one.number, facts);
+                let _ = self.messages(one.number, one.base, next..=*one.seqs.end(), &mut said);
+            }
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The interface through which the views read their source data.
 
+use std::ops::RangeInclusive;
+
 use conversations::Retracted;
 use journal::{ReadError, ShardId};
 
@@ -63,6 +65,17 @@ pub(super) struct MessageFacts<'a> {
     pub(super) from: &'a str,
 }
 
+/// A range of messages of a conversation with that base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct WantedMessages {
+    /// The number of its stream.
+    pub(super) number: u64,
+    /// Number of records in the stream before message 1.
+    pub(super) base: u64,
+    /// The numbers of the messages.
+    pub(super) seqs: RangeInclusive<u64>,
+}
+
 /// The source data of the views. It returns durable data only.
 pub(super) trait Source {
     /// Returns all partitions after the first `known` ones; their order never changes.
@@ -93,7 +106,20 @@ pub(super) trait Source {
         &self,
         number: u64,
         base: u64,
-        seqs: std::ops::RangeInclusive<u64>,
+        seqs: RangeInclusive<u64>,
         said: &mut dyn FnMut(MessageFacts<'_>),
     ) -> Result<(), ReadError>;
+
+    /// Passes the retained messages of ranges of different conversations to the callback, with the
+    /// number of the conversation, in order within each. Unreadable messages are left out.
+    fn messages_of_many(
+        &self,
+        wanted: &[WantedMessages],
+        said: &mut dyn FnMut(u64, MessageFacts<'_>),
+    ) {
+        for WantedMessages { number, base, seqs } in wanted {
+            let mut said = |facts: MessageFacts<'_>| said(*number, facts);
+            let _ = self.messages(*number, *base, seqs.clone(), &mut said);
+        }
+    }
 }

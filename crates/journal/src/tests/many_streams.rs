@@ -100,3 +100,41 @@ fn the_line_is_read_once_for_all_streams() {
     assert_eq!(found.len() as u64, 5 * STREAMS);
     assert!(read <= unfiled, "{read} of {unfiled}");
 }
+
+#[test]
+fn more_blocks_than_a_window_are_read_each_once() {
+    let disk = disk();
+    let mut stepped = open(&disk, 1);
+    // Each record is in a block of its own, and the streams begin in different windows.
+    for number in 0..1_300 {
+        let stream = if number < 700 { 0 } else { number % STREAMS };
+        stepped.append(StreamId(stream), b"one");
+        stepped.settle();
+    }
+    let count = |stream| {
+        stepped
+            .journal
+            .stream(SHARD, StreamId(stream))
+            .unwrap()
+            .next_durable
+    };
+    let counts: Vec<u64> = (0..STREAMS).map(count).collect();
+    // Not durable, so not shown.
+    stepped.append(StreamId(0), b"one");
+    let mut wanted: Wanted = (0..STREAMS).map(|stream| (StreamId(stream), 3)).collect();
+    let mut seen = Wanted::from_iter(wanted.clone());
+    let mut shown = 0;
+    let read = stepped
+        .journal
+        .read_many(SHARD, &mut wanted, |stream, record| {
+            let next = seen.get_mut(&stream).unwrap();
+            assert_eq!((record.offset, &record.payload[..]), (*next, &b"one"[..]));
+            *next += 1;
+            shown += 1;
+            Ok::<_, ReadError>(())
+        });
+    read.unwrap();
+    assert_eq!(shown, 1_300 - 3 * STREAMS);
+    let ends: Wanted = (0..STREAMS).map(StreamId).zip(counts).collect();
+    assert_eq!((&seen, &wanted), (&ends, &ends));
+}

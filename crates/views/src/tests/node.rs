@@ -1,5 +1,6 @@
 //! Views of conversations, with a journal in memory and a file for the views.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,12 +11,13 @@ use conversation_service::{
     Batch, Change, ConversationError, Conversations, NewMessage, Pending, Settings,
 };
 use journal::disk::SimulatedDisk;
-use journal::{Journal, Line};
+use journal::{Journal, Line, StreamId};
 use model::{ErrorCode, Name};
 use platform::Clock;
 use platform::testing::journal_on;
-use store::Store;
+use store::{Kind, Store};
 
+use crate::source::{MessageFacts, Source, WantedMessages};
 use crate::{Archived, Changed, Due, InboxQuery, ListQuery, Listed, Options, Views, ViewsLocation};
 
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
@@ -469,4 +471,67 @@ fn inbox_watcher_receives_the_newest_state_of_each_change() {
     node.change("a/b/x", &Change::Erase).unwrap();
     node.views().tend().unwrap();
     assert_eq!(watch.take().unwrap(), [Changed::Gone("a/b/x".to_owned())]);
+}
+
+/// Facts of messages that were read: number and author.
+type Said = Vec<(u64, String)>;
+
+/// Returns messages 2 to 11 of each conversation: read together, and one conversation after the
+/// other. Returns also whether one of the latter could not be read.
+fn messages_read(node: &Node) -> (BTreeMap<u64, Said>, BTreeMap<u64, Said>, bool) {
+    let (views, source) = (node.views(), node.views().source());
+    let numbers = 1..source.numbers_end();
+    let wanted = numbers.filter_map(|number| {
+        let (kind, ..) = views.store.named(StreamId(number))?;
+        (kind == Kind::Conversation).then_some(WantedMessages {
+            number,
+            base: 0,
+            seqs: 2..=11,
+        })
+    });
+    let wanted: Vec<_> = wanted.collect();
+    let said = |it: MessageFacts<'_>| (it.seq, it.from.to_owned());
+    let (mut together, mut each) = (BTreeMap::<u64, Said>::new(), BTreeMap::<u64, Said>::new());
+    source.messages_of_many(&wanted, &mut |number, facts| {
+        together.entry(number).or_default().push(said(facts));
+    });
+    let mut has_failed = false;
+    for WantedMessages { number, base, seqs } in wanted {
+        let of = each.entry(number).or_default();
+        let read = source.messages(number, base, seqs, &mut |facts| of.push(said(facts)));
+        has_failed |= read.is_err();
+    }
+    (together, each, has_failed)
+}
+
+#[test]
+fn messages_of_many_conversations_equal_those_of_each() {
+    let mut node = Node::start(ViewsLocation::Memory);
+    for number in 0..36 {
+        let name = ["a/b/x", "a/b/y", "a/b/z"][number % 3];
+        node.append_from(name, PEOPLE[number % 7 % 3]).unwrap();
+    }
+    let (together, each, has_failed) = messages_read(&node);
+    assert_eq!(
+        (together.len(), together.values().map(Vec::len).sum()),
+        (3, 30)
+    );
+    assert_eq!((&together, has_failed), (&each, false));
+    // A damaged block hides its own message and those after it in its conversation, and no others.
+    let whole = together;
+    let node = node.crash();
+    node.disk
+        .flip("line/00000000000000000001.seg", (4096 + 5000) * 8)
+        .unwrap();
+    let (together, _, has_failed) = messages_read(&node);
+    assert!(has_failed);
+    let damaged: Vec<_> = whole
+        .iter()
+        .filter(|(number, all)| together[number] != **all)
+        .collect();
+    let [(number, all)] = damaged[..] else {
+        panic!("{together:?}");
+    };
+    let left = &together[number];
+    assert!(!left.is_empty() && all.starts_with(left), "{left:?}");
 }
