@@ -235,6 +235,11 @@ impl Client {
         self.producing.is_some()
     }
 
+    /// Returns the guard of this round's appends, to be dropped at its end.
+    pub(super) fn take_producing(&mut self) -> Option<Producing> {
+        self.producing.take()
+    }
+
     /// Ends the round: the write-ahead log is notified of the appends.
     pub(super) fn end_round(&mut self) {
         self.producing = None;

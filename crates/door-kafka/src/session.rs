@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use door::Wakers;
 use door::reading;
-use door::{AnswerQueue, Bound};
+use door::{AnswerQueue, Bound, drop_at_pass_end};
 use net::Source;
 use platform::{Counter, Span};
 use tokio::time::{Instant, Sleep};
@@ -176,12 +176,14 @@ impl Session {
         self.outlet.outbox.finish();
     }
 
-    /// Runs one round. Its appends go to the disk when the task is polled again, and therefore
-    /// after the other connections of the thread: one sync serves all of them.
+    /// Runs one round. Its appends go to the disk at the end of the thread's pass, or when the task is
+    /// polled again, and therefore after the other connections of the thread: one sync serves all
+    /// of them.
     fn poll_round(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.client.end_round();
         let polled = self.poll(cx);
-        if self.client.is_producing() {
+        let client = &mut self.client;
+        if client.is_producing() && !drop_at_pass_end(|| client.take_producing()) {
             cx.waker().wake_by_ref();
         }
         polled

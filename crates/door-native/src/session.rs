@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use door::Wakers;
-use door::reading;
+use door::{Wakers, drop_at_pass_end, reading};
 use messaging::Connection;
 use model::{ErrorCode, Failure};
 use net::Source;
@@ -109,14 +108,15 @@ impl Session {
     /// Runs one round. Before the task rests, it sends the answers whose records became durable; it
     /// is woken when there are more.
     ///
-    /// The round's appends go to the disk when the task is polled again, and therefore after the
-    /// other connections of the thread: one sync serves all of them.
+    /// The round's appends go to the disk at the end of the thread's pass, or when the task is polled
+    /// again, and therefore after the other connections of the thread: one sync serves all of them.
     fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.connection.end_round();
         let polled = self.poll(cx);
         if polled.is_pending() {
             self.settle(cx);
-            if self.connection.is_in_round() {
+            let connection = &mut self.connection;
+            if connection.is_in_round() && !drop_at_pass_end(|| connection.take_round()) {
                 cx.waker().wake_by_ref();
             }
         }

@@ -11,6 +11,7 @@
 mod accept;
 mod answer_queue;
 mod gate;
+mod pass_end;
 mod quota;
 pub mod reading;
 mod spawn;
@@ -21,6 +22,7 @@ mod wake_batch;
 pub use accept::{Accepting, Listen, WhenFull};
 pub use answer_queue::{AnswerQueue, Bound};
 pub use gate::{Gate, Open, Pass, Refused, Role};
+pub use pass_end::{PassEnd, drop_at_pass_end};
 pub use quota::FOREIGN_HOLD;
 pub use spawn::{Acceptor, Spawn, spawn_with};
 pub use sweep::sweep;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use access::Principal;
+use journal::Round;
 use mailbox::Again;
 use model::{ErrorCode, Failure};
 use platform::Counter;
@@ -77,6 +78,11 @@ impl Connection {
     /// Returns whether appends wait for the end of the round.
     pub fn is_in_round(&self) -> bool {
         self.local.round.is_some()
+    }
+
+    /// Returns the round, to be ended by dropping it.
+    pub fn take_round(&mut self) -> Option<Round> {
+        self.local.round.take()
     }
 
     /// Ends the round: notifies the journal's writer of the appends.

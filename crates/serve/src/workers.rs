@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use door::{Acceptor, Spawn, WakeBatch};
+use door::{Acceptor, PassEnd, Spawn, WakeBatch};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -77,6 +77,8 @@ fn start_worker(index: usize) -> io::Result<Worker> {
         .name(format!("worker-{index}"))
         .spawn(move || {
             runtime.block_on(async {
+                // A task of its own: unlike this future, the thread wakes it without a system call.
+                tokio::spawn(PassEnd::new());
                 tokio::select! {
                     // The sender is dropped when the workers end.
                     _ = stopped => {}
