@@ -1,4 +1,4 @@
-//! The fast path of the API: takes from quotas.
+//! The fast path of the API: takes from quotas, and appends to conversations.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,26 +7,30 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use door::Gate;
 use http_api::reply::Reply;
-use http_api::{FastPath, FastRequest, Method, Verdict};
+use http_api::{FastPath, FastRequest, Method, Shared, Verdict};
+use http_conversations::{answer_append, append_route};
 use http_quotas::TAKE_PATH;
-use node::Node;
 use platform::NotDurable;
 use quota_service::Desk;
 
 use crate::metrics::Latencies;
 
-/// Answers takes before they reach the router.
-pub(crate) struct TakePath {
-    pub(crate) node: Node,
+/// Answers takes and appends before they reach the router.
+pub(crate) struct FrequentRequests {
+    pub(crate) shared: Shared,
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) latencies: Latencies,
 }
 
-impl FastPath for TakePath {
+impl FastPath for FrequentRequests {
     fn serves(&self, method: Method, path: &str) -> bool {
-        method == Method::Post
-            && path == TAKE_PATH
-            && self.node.refused_on_cluster("quotas").is_none()
+        let node = &self.shared.node;
+        let is_frequent = match path {
+            TAKE_PATH => true,
+            // The router makes the spans of appends.
+            path => append_route(path).is_some() && node.tracer().is_none(),
+        };
+        method == Method::Post && is_frequent && !node.is_clustered()
     }
 
     fn is_open(&self) -> bool {
@@ -41,15 +45,19 @@ impl FastPath for TakePath {
         reply: &mut Reply,
     ) -> Verdict {
         match self.gate.admit(request.token) {
-            Ok(pass) => http_quotas::answer_take(&self.node, &pass, desk, request, reply),
+            Ok(pass) if request.path == TAKE_PATH => {
+                http_quotas::answer_take(&self.shared.node, &pass, desk, request, reply)
+            }
+            Ok(pass) => answer_append(&self.shared, &pass, request, reply),
             // The router counts and reports the failed authentication.
             Err(_) => Verdict::NotHere,
         }
     }
 
-    fn observe(&self, status: StatusCode, took: Duration) {
-        self.latencies.observe_take(TAKE_PATH, status, took);
-        self.node.history().observe_http(took);
+    fn observe(&self, request: &FastRequest<'_>, status: StatusCode, took: Duration) {
+        let route = append_route(request.path).unwrap_or(TAKE_PATH);
+        self.latencies.observe_frequent(route, status, took);
+        self.shared.node.history().observe_http(took);
     }
 
     fn not_durable(&self, error: NotDurable, reply: &mut Reply) {
@@ -57,6 +65,6 @@ impl FastPath for TakePath {
     }
 
     fn now_ns(&self) -> u64 {
-        self.node.quotas().now_ns()
+        self.shared.node.quotas().now_ns()
     }
 }

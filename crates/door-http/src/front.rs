@@ -1,27 +1,31 @@
 //! The fast path in front of hyper: answers the few frequent requests directly.
 //!
-//! A quota request is decided in less time than hyper and the router need to dispatch it. Every
-//! connection therefore begins here: all requests of one read are answered in order, with one
-//! write. With the first other request, the connection and all bytes read from it move to hyper for
-//! good. Invariant: *the fast path answers a request as the router would*: both use the same
+//! A quota request or an append is decided in less time than hyper and the router need to dispatch
+//! it. Every connection therefore begins here: all requests of one read are answered in order, with
+//! one write. With the first other request, the connection and all bytes read from it move to hyper
+//! for good. Invariant: *the fast path answers a request as the router would*: both use the same
 //! [`FastPath`].
 
+mod patience;
 mod prefixed;
+mod write_wait;
 
 use std::io;
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use http_api::reply::{Reply, push_number};
 use http_api::time::push_http_date;
 use http_api::{FastPath, Handle, Verdict, Version};
+use patience::Patience;
 use platform::Durable;
 pub(super) use prefixed::Prefixed;
 use quota_service::Desk;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
+use write_wait::WriteWait;
 
 use super::access::Access;
 use super::head::{self, BODY_SIZE_MAX, Read};
@@ -72,6 +76,7 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
         out: Vec::new(),
         reply: Reply::default(),
         desk: Desk::new(),
+        write_wait: WriteWait::default(),
         date: Date::default(),
     };
     let mut patience = Patience::new(limit);
@@ -89,13 +94,17 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
             Next::Leave => return Ok(Handoff::Other(Prefixed::new(served.buffer, served.io))),
         }
         if before == 0 || served.buffer.len() < before {
-            patience.renew();
+            patience.renew(Instant::now());
         }
         served.buffer.reserve(READ_SIZE);
         let read = tokio::select! {
             biased;
             read = served.io.read_buf(&mut served.buffer) => read?,
-            () = patience.over() => return Ok(Handoff::Ended),
+            // The body of a request has more time than its head.
+            () = patience.over() => match head::is_head_complete(&served.buffer) {
+                true => return Ok(Handoff::Other(Prefixed::new(served.buffer, served.io))),
+                false => return Ok(Handoff::Ended),
+            },
             () = &mut closing => return Ok(Handoff::Ended),
         };
         if read == 0 {
@@ -115,6 +124,7 @@ struct Served<'a, I> {
     out: Vec<u8>,
     reply: Reply,
     desk: Desk,
+    write_wait: WriteWait,
     date: Date,
 }
 
@@ -146,19 +156,22 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             let start = Instant::now();
             let (desk, reply) = (&mut self.desk, &mut self.reply);
             let verdict = self.fast_path.answer(desk, &request, self.peer, reply);
-            let (is_kept_alive, version) = (request.is_kept_alive, request.version);
             match verdict {
                 Verdict::Answered => {}
-                Verdict::When(durables) => self.wait_for(durables).await,
+                Verdict::When(durables) => wait_for(self.fast_path, durables, reply).await,
                 Verdict::Later(later) => {
                     let durables;
-                    (self.reply, durables) = later.await;
-                    self.wait_for(durables).await;
+                    (*reply, durables) = later.await;
+                    wait_for(self.fast_path, durables, reply).await;
                 }
+                Verdict::Written(written) => *reply = self.write_wait.reply(written, start).await,
                 Verdict::NotHere => break Next::Leave,
             }
+            let (status, took) = (self.reply.status, start.elapsed());
+            self.fast_path.observe(&request, status, took);
+            let is_kept_alive = request.is_kept_alive && !self.connection.all().is_closing();
+            let version = request.version;
             self.buffer.advance(size);
-            self.fast_path.observe(self.reply.status, start.elapsed());
             let unix_s = self.fast_path.now_ns() / 1_000_000_000;
             let date = self.date.at(unix_s);
             push_response(&mut self.out, &self.reply, date, is_kept_alive, version);
@@ -177,15 +190,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
         Ok(next)
     }
 
-    /// Waits until decisions are on disk.
-    async fn wait_for(&mut self, durables: Vec<Durable>) {
-        for durable in durables {
-            if let Err(error) = durable.await {
-                self.fast_path.not_durable(error, &mut self.reply);
-            }
-        }
-    }
-
     async fn write(&mut self) -> io::Result<()> {
         if self.out.is_empty() {
             return Ok(());
@@ -200,6 +204,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
         }
         self.out.clear();
         Ok(())
+    }
+}
+
+/// Waits until decisions are on disk.
+async fn wait_for(fast_path: &dyn FastPath, durables: Vec<Durable>, reply: &mut Reply) {
+    for durable in durables {
+        if let Err(error) = durable.await {
+            fast_path.not_durable(error, reply);
+        }
     }
 }
 
@@ -251,38 +264,5 @@ impl Date {
             push_http_date(&mut self.text, unix_s);
         }
         &self.text
-    }
-}
-
-/// The deadline of a request's arrival, which begins with the end of the previous request.
-struct Patience {
-    limit: Duration,
-    until: Instant,
-    /// The timer is not reset for every request. When it fires too early, it is reset to `until`.
-    sleep: Pin<Box<Sleep>>,
-}
-
-impl Patience {
-    fn new(limit: Duration) -> Self {
-        Self {
-            limit,
-            until: Instant::now() + limit,
-            sleep: Box::pin(tokio::time::sleep(limit)),
-        }
-    }
-
-    fn renew(&mut self) {
-        self.until = Instant::now() + self.limit;
-    }
-
-    /// Completes at the deadline.
-    async fn over(&mut self) {
-        loop {
-            self.sleep.as_mut().await;
-            if Instant::now() >= self.until {
-                return;
-            }
-            self.sleep.as_mut().reset(self.until);
-        }
     }
 }

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 
 use http_api::{FastRequest, Method, Version};
 use httparse::Status;
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memmem};
 
 /// Longest head, in bytes.
 const HEAD_SIZE_MAX: usize = 8 << 10;
@@ -42,6 +42,11 @@ pub fn read(bytes: &[u8], served: impl Fn(Method, &str) -> bool) -> Read<'_> {
         Ok(None) if bytes.len() < HEAD_SIZE_MAX => Read::Part,
         Ok(None) | Err(Unsupported) => Read::Other,
     }
+}
+
+/// Returns true if the bytes have a complete head, as [`read`] accepts one.
+pub(super) fn is_head_complete(bytes: &[u8]) -> bool {
+    memmem::find(bytes, b"\r\n\r\n").is_some()
 }
 
 /// Error: the request is not for the fast path.
@@ -92,6 +97,8 @@ fn interpret<'a>(
         token: "",
         forwarded: "",
         content_type: "",
+        if_match: "",
+        idempotency_key: "",
         body: &[],
     };
     let mut length = None;
@@ -109,6 +116,8 @@ fn interpret<'a>(
                 once_text(&mut request.token, token)?;
             }
             Field::ForwardedFor => once_text(&mut request.forwarded, value()?)?,
+            Field::IfMatch => once_text(&mut request.if_match, value()?)?,
+            Field::IdempotencyKey => once_text(&mut request.idempotency_key, value()?)?,
             Field::Connection => once(&mut is_kept_alive, keeps_alive(value()?)?)?,
         }
     }
@@ -155,6 +164,8 @@ enum Field {
     Host,
     Authorization,
     ForwardedFor,
+    IfMatch,
+    IdempotencyKey,
     Unimportant,
     Unsupported,
 }
@@ -171,6 +182,9 @@ impl Field {
             10 if is("connection") => Self::Connection,
             13 if is("authorization") => Self::Authorization,
             15 if is("x-forwarded-for") => Self::ForwardedFor,
+            8 if is("if-match") => Self::IfMatch,
+            15 if is("idempotency-key") => Self::IdempotencyKey,
+            13 if is("if-none-match") => Self::Unsupported,
             6 if is("expect") || is("origin") => Self::Unsupported,
             7 if is("upgrade") || is("trailer") => Self::Unsupported,
             16 if is("content-encoding") => Self::Unsupported,

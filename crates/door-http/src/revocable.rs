@@ -21,7 +21,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use model::ErrorCode;
 
 /// Time that a request has to end by itself after its pass is revoked.
-const GRACE: Duration = Duration::from_millis(500);
+pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// Runs a request while the pass is valid.
 pub(super) async fn run(pass: Pass, request: Request, next: Next) -> Response {
@@ -49,7 +49,7 @@ pub(super) async fn run(pass: Pass, request: Request, next: Next) -> Response {
 }
 
 /// Returns the answer to a request whose token was revoked before it had an answer.
-fn ended(method: &Method) -> Problem {
+pub(super) fn ended(method: &Method) -> Problem {
     if method.is_safe() {
         return Problem::of(ErrorCode::Unauthenticated, Revoked.to_string());
     }

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::authentication::{
     Authentication, refuse_conversations, refuse_halted, refuse_quotas, require_token,
 };
-use crate::fast_path::TakePath;
+use crate::fast_path::FrequentRequests;
 use crate::metrics::{self, EncodeMetrics, Latencies, MetricsPage};
 use crate::operations::{self, OperationsState};
 use crate::recent::RecentAnswers;
@@ -84,13 +84,13 @@ pub fn routes(
         .layer(middleware::from_fn_with_state(
             metrics::Measurement {
                 latencies: latencies.clone(),
-                node: node.clone(),
+                node,
             },
             metrics::measure,
         ))
-        .with_state(shared);
-    let fast_path = Arc::new(TakePath {
-        node,
+        .with_state(shared.clone());
+    let fast_path = Arc::new(FrequentRequests {
+        shared,
         gate,
         latencies,
     });

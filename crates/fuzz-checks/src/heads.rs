@@ -76,7 +76,10 @@ fn agrees(fast: &FastRequest<'_>, bytes: &[u8]) {
         (size, length) => assert_eq!(std::str::from_utf8(length).unwrap_or("").parse(), Ok(size)),
     }
     assert!(all("transfer-encoding").is_empty());
+    assert!(all("if-none-match").is_empty());
     assert_eq!(only("x-forwarded-for"), fast.forwarded.as_bytes());
+    assert_eq!(only("if-match"), fast.if_match.as_bytes());
+    assert_eq!(only("idempotency-key"), fast.idempotency_key.as_bytes());
     let token = only("authorization")
         .strip_prefix(b"Bearer ")
         .unwrap_or_default();

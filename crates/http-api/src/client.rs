@@ -44,6 +44,11 @@ pub fn requester(pass: &Pass) -> Requester<'_> {
 }
 
 impl Client {
+    /// Returns the client that a pass admits.
+    pub fn new(pass: Pass) -> Self {
+        Self(pass)
+    }
+
     /// Returns the authenticated identity: the name that is charged and halted, and the names that
     /// it may use.
     pub fn principal(&self) -> &Principal {

@@ -327,6 +327,11 @@ impl Connections {
         self.reached(Phase::Draining)
     }
 
+    /// Returns true if each connection ends after its current request.
+    pub fn is_closing(&self) -> bool {
+        *self.phase.borrow() >= Phase::Closing
+    }
+
     /// Completes when connections must end.
     pub fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
         self.reached(Phase::Closing)

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use door::Pass;
 use platform::{Durable, NotDurable};
 use quota_service::Desk;
 
@@ -31,6 +32,10 @@ pub struct FastRequest<'a> {
     pub forwarded: &'a str,
     /// The content type as written, without parameters; empty for none.
     pub content_type: &'a str,
+    /// `If-Match`; empty for none.
+    pub if_match: &'a str,
+    /// `Idempotency-Key`; empty for none.
+    pub idempotency_key: &'a str,
     /// The body.
     pub body: &'a [u8],
 }
@@ -56,6 +61,14 @@ pub enum Version {
 /// A future reply, with the writes that must be durable before it is sent.
 pub type Later = Pin<Box<dyn Future<Output = (Reply, Vec<Durable>)> + Send>>;
 
+/// A write that was decided, and whose reply is sent when it is on disk.
+pub struct WrittenReply {
+    /// The reply: a problem document if the write fails. The listener limits how long it waits.
+    pub reply: Pin<Box<dyn Future<Output = Reply> + Send>>,
+    /// The pass of the client. If it is revoked, the listener does not wait for the reply.
+    pub pass: Pass,
+}
+
 /// The outcome of a request on the fast path.
 pub enum Verdict {
     /// The reply is complete.
@@ -64,6 +77,8 @@ pub enum Verdict {
     When(Vec<Durable>),
     /// The reply is produced later.
     Later(Later),
+    /// The reply is known when a write is on disk.
+    Written(WrittenReply),
     /// The fast path does not answer it; nothing was decided.
     NotHere,
 }
@@ -85,8 +100,8 @@ pub trait FastPath: Send + Sync {
         reply: &mut Reply,
     ) -> Verdict;
 
-    /// Records the latency of an answer.
-    fn observe(&self, status: StatusCode, took: Duration);
+    /// Records the latency of an answer to a request.
+    fn observe(&self, request: &FastRequest<'_>, status: StatusCode, took: Duration);
 
     /// Answers a decision that is not durable.
     fn not_durable(&self, error: NotDurable, reply: &mut Reply);

@@ -23,7 +23,7 @@ mod work;
 
 pub use client::{Admin, Client, bearer_of, check_halt, check_subject, requester, unauthenticated};
 pub use connections::{Connection, Connections, Handle, Limits, Refusal, Room, Shortage};
-pub use fast_path::{FastPath, FastRequest, Later, Method, Verdict, Version};
+pub use fast_path::{FastPath, FastRequest, Later, Method, Verdict, Version, WrittenReply};
 pub use operations::{CheckDocument, Operations, OptionDocument};
 pub use problem::{Problem, completed};
 pub use problem_document::{BinaryDocument, ProblemDocument};

@@ -46,6 +46,20 @@ impl Problem {
         self
     }
 
+    /// Returns the value of `Retry-After`, in seconds, for a request that had no effect and may
+    /// succeed later, for example when the disk has space again.
+    pub(crate) fn retry_after_s(&self) -> Option<u64> {
+        let is_retried = matches!(
+            self.code,
+            ErrorCode::Busy | ErrorCode::Throttled | ErrorCode::Unavailable
+        );
+        is_retried.then(|| {
+            // Rounded up, so that the client does not retry too early.
+            let retry_ms = self.extra.get("retry_ms").and_then(Value::as_u64);
+            retry_ms.map_or(1, |retry_ms| retry_ms.div_ceil(1_000))
+        })
+    }
+
     /// Returns the problem document as JSON.
     pub fn document(&self) -> Value {
         let mut document = self.extra.clone();
@@ -154,16 +168,7 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // The request had no effect and may succeed later, for example when the disk has space
-        // again.
-        let is_retried = matches!(
-            self.code,
-            ErrorCode::Busy | ErrorCode::Throttled | ErrorCode::Unavailable
-        );
-        if is_retried {
-            // `Retry-After` is rounded up, so that the client does not retry too early.
-            let retry_ms = self.extra.get("retry_ms").and_then(Value::as_u64);
-            let retry_s = retry_ms.map_or(1, |retry_ms| retry_ms.div_ceil(1_000));
+        if let Some(retry_s) = self.retry_after_s() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_s));
         }
         response

@@ -60,6 +60,9 @@ impl Reply {
         if problem.status == StatusCode::UNAUTHORIZED {
             self.field("WWW-Authenticate", "Bearer");
         }
+        if let Some(retry_s) = problem.retry_after_s() {
+            self.number("Retry-After", retry_s);
+        }
         let _ = write!(self.body, "{}", problem.document());
     }
 

@@ -1,9 +1,13 @@
 //! Work off the threads that serve connections, and the time limit of writes.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Context;
 use std::time::Duration;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use door::Wakers;
 use model::ErrorCode;
 use serde::Serialize;
 
@@ -16,7 +20,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(30);
 pub async fn within_write_limit<T>(
     outcome: impl Future<Output = Result<T, Problem>>,
 ) -> Result<T, Problem> {
-    match tokio::time::timeout(WRITE_LIMIT, outcome).await {
+    match tokio::time::timeout(WRITE_LIMIT, woken_in_batch(outcome)).await {
         Ok(outcome) => outcome,
         Err(_) => {
             let limit = WRITE_LIMIT.as_secs();
@@ -25,6 +29,16 @@ pub async fn within_write_limit<T>(
             Err(Problem::of(ErrorCode::Unconfirmed, detail))
         }
     }
+}
+
+/// Polls a future that waits for the disk with a waker that wakes the thread's requests together.
+async fn woken_in_batch<T>(outcome: impl Future<Output = T>) -> T {
+    let (mut outcome, mut wakers) = (pin!(outcome), Wakers::default());
+    poll_fn(|cx| {
+        let waker = wakers.of(cx.waker());
+        outcome.as_mut().poll(&mut Context::from_waker(waker))
+    })
+    .await
 }
 
 /// Collects a list of any length and serializes it off the threads that serve connections.

@@ -4,8 +4,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use conversation_service::{Appended, Batch, NewMessage, Pending};
-use http_api::{Client, Problem, Shared, body, off_thread, within_write_limit};
+use conversation_service::{Appended, Batch, Pending};
+use door::Pass;
+use http_api::reply::{Reply, push_number};
+use http_api::{
+    Client, FastRequest, Problem, Shared, Verdict, WrittenReply, body, off_thread,
+    within_write_limit,
+};
 use model::Name;
 use platform::{Durable, NotDurable};
 use serde::{Deserialize, Serialize};
@@ -13,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::incoming::{Incoming, Ready};
 use super::outgoing::push_json;
-use super::place::{Conversation, expected, idempotency_key, of};
+use super::place::{Conversation, Fields, of, of_append, split_append};
 
 /// Bytes allowed in a body in addition to the messages: member names, quotes and spaces.
 pub(super) const AROUND: usize = 1 << 20;
@@ -61,11 +66,6 @@ pub(crate) struct Placed<'a> {
 }
 
 impl<'a> AppendedDocument<'a> {
-    pub(super) fn new(batch: &[NewMessage<'a>], appended: &'a Appended) -> Self {
-        let ids = batch.iter().map(|message| message.id);
-        Self::of_ids(ids, appended)
-    }
-
     /// Builds the document. `ids` are those that the authors gave; the node made the others.
     pub(super) fn of_ids(
         ids: impl Iterator<Item = Option<&'a str>>,
@@ -125,50 +125,174 @@ pub(super) async fn append(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let conversations = of(&shared)?;
-    let size_max = conversations.options().limits.batch_bytes_max + AROUND;
+    let size_max = of(&shared)?.options().limits.batch_bytes_max + AROUND;
     let body = body::read_json(&headers, body, size_max).await?;
-    let request: Append<'_> = body::parse(&body)?;
-    let expect = expected(&headers, request.expect)?;
-    let ready = Ready::new(request.messages, idempotency_key(&headers)?)?;
+    let request = AppendRequest {
+        name,
+        fields: Fields::of(&headers),
+        body: &body,
+    };
+    let answer = within_write_limit(decide(&shared, &client, request)?).await?;
+    Ok(answer.into_response())
+}
+
+/// The routes of appends, of conversations without and with an organization and a namespace.
+pub const APPEND_ROUTES: [&str; 2] = [
+    "/v1/conversations/{id}/messages",
+    "/v1/{org}/{namespace}/conversations/{id}/messages",
+];
+
+/// Returns the route of a path whose POST appends messages, if [`answer_append`] answers it.
+pub fn append_route(path: &str) -> Option<&'static str> {
+    let (namespace, _) = split_append(path)?;
+    Some(APPEND_ROUTES[usize::from(namespace.is_some())])
+}
+
+/// Answers an append on the fast path, as its route does.
+pub fn answer_append(
+    shared: &Shared,
+    pass: &Pass,
+    request: &FastRequest<'_>,
+    reply: &mut Reply,
+) -> Verdict {
+    let content_type = request.content_type;
+    if pass.is_revoked() || !content_type.eq_ignore_ascii_case("application/json") {
+        return Verdict::NotHere;
+    }
+    let Some(name) = of_append(request.path) else {
+        return Verdict::NotHere;
+    };
+    let append = AppendRequest {
+        name,
+        fields: Fields {
+            if_match: present(request.if_match),
+            if_none_match: None,
+            idempotency_key: present(request.idempotency_key),
+        },
+        body: request.body,
+    };
+    let client = Client::new(pass.clone());
+    let decided = client
+        .check_halt(&shared.node)
+        .and_then(|()| decide(shared, &client, append));
+    match decided {
+        Err(problem) => {
+            reply.problem(&problem);
+            Verdict::Answered
+        }
+        Ok(answer) => Verdict::Written(WrittenReply {
+            reply: Box::pin(async {
+                let mut reply = Reply::default();
+                match answer.await {
+                    Ok(answer) => answer.into_reply(&mut reply),
+                    Err(problem) => reply.problem(&problem),
+                }
+                reply
+            }),
+            pass: pass.clone(),
+        }),
+    }
+}
+
+/// Returns the value of a field that is not empty.
+fn present(value: &str) -> Option<&[u8]> {
+    Some(value.as_bytes()).filter(|value| !value.is_empty())
+}
+
+/// An append as both the router and the fast path read it.
+struct AppendRequest<'a> {
+    name: Name,
+    fields: Fields<'a>,
+    body: &'a [u8],
+}
+
+/// The answer to a successful append.
+struct AppendAnswer {
+    status: StatusCode,
+    head_seq: u64,
+    body: Vec<u8>,
+}
+
+/// Decides an append. Returns the answer, which waits until the messages are on disk.
+fn decide(
+    shared: &Shared,
+    client: &Client,
+    request: AppendRequest<'_>,
+) -> Result<impl Future<Output = Result<AppendAnswer, Problem>> + Send + use<>, Problem> {
+    let AppendRequest { name, fields, body } = request;
+    let conversations = of(shared)?;
+    let append: Append<'_> = body::parse(body)?;
+    let expect = fields.expected(append.expect)?;
+    let key = fields.idempotency_key()?;
+    let ready = Ready::new(append.messages, key)?;
     let messages = &ready.messages();
     let batch = Batch { expect, messages };
     let charged = client.charge_bytes(&shared.node, batch.size() as u64)?;
-    let pending = match conversations.append_at_once(&name, batch)? {
-        Some(pending) => pending,
-        None => append_off_thread(&shared, name, &headers, body.clone()).await?,
+    let ids = messages.iter().map(|message| message.id.map(str::to_owned));
+    let ids: Vec<_> = ids.collect();
+    let decided = match conversations.append_at_once(&name, batch)? {
+        Some(pending) => Ok(pending),
+        None => {
+            let (body, key) = (Bytes::copy_from_slice(body), key.map(str::to_owned));
+            Err(append_off_thread(shared.clone(), name, expect, key, body))
+        }
     };
-    let appended = charged_and_answered(charged, pending).await?;
-    let status = if appended.deduplicated == messages.len() {
-        StatusCode::OK
-    } else {
-        StatusCode::CREATED
-    };
-    let document = AppendedDocument::new(messages, &appended);
-    Ok((
-        status,
-        [(header::ETAG, etag(appended.head_seq))],
-        json(&document),
-    )
-        .into_response())
+    Ok(async move {
+        let pending = match decided {
+            Ok(pending) => pending,
+            Err(later) => later.await?,
+        };
+        let appended = charged_and_durable(charged, pending).await?;
+        Ok(AppendAnswer::new(&ids, &appended))
+    })
 }
 
 /// Appends on a blocking thread, after reading from disk what the decision needs.
 async fn append_off_thread(
-    shared: &Shared,
+    shared: Shared,
     name: Name,
-    headers: &HeaderMap,
+    expect: Option<u64>,
+    key: Option<String>,
     body: Bytes,
 ) -> Result<Pending<Appended>, Problem> {
-    let (shared, headers) = (shared.clone(), headers.clone());
     off_thread(move || {
         let request: Append<'_> = body::parse(&body)?;
-        let expect = expected(&headers, request.expect)?;
-        let ready = Ready::new(request.messages, idempotency_key(&headers)?)?;
+        let ready = Ready::new(request.messages, key.as_deref())?;
         let messages = &ready.messages();
         Ok(of(&shared)?.append(&name, Batch { expect, messages })?)
     })
     .await
+}
+
+impl AppendAnswer {
+    fn new(ids: &[Option<String>], appended: &Appended) -> Self {
+        let document = AppendedDocument::of_ids(ids.iter().map(Option::as_deref), appended);
+        let mut body = Vec::with_capacity(128);
+        push_json(&mut body, &document);
+        Self {
+            status: match appended.deduplicated == ids.len() {
+                true => StatusCode::OK,
+                false => StatusCode::CREATED,
+            },
+            head_seq: appended.head_seq,
+            body,
+        }
+    }
+
+    fn into_response(self) -> Response {
+        let etag = [(header::ETAG, etag(self.head_seq))];
+        (self.status, etag, json_bytes(self.body)).into_response()
+    }
+
+    fn into_reply(self, reply: &mut Reply) {
+        reply.clear(self.status, "application/json");
+        reply.field_with("ETag", |out| {
+            out.push(b'"');
+            push_number(out, self.head_seq);
+            out.push(b'"');
+        });
+        reply.body = self.body;
+    }
 }
 
 /// Waits until a pending result is on disk.
@@ -189,14 +313,22 @@ where
     E: From<NotDurable>,
     Problem: From<E>,
 {
-    let both = async {
-        let outcome = pending.await?;
-        if let Some(charged) = charged {
-            charged.await.map_err(not_durable)?;
-        }
-        Ok(outcome)
-    };
-    within_write_limit(both).await
+    within_write_limit(charged_and_durable(charged, pending)).await
+}
+
+async fn charged_and_durable<T, E>(
+    charged: Option<Durable>,
+    pending: platform::Pending<T, E>,
+) -> Result<T, Problem>
+where
+    E: From<NotDurable>,
+    Problem: From<E>,
+{
+    let outcome = pending.await?;
+    if let Some(charged) = charged {
+        charged.await.map_err(not_durable)?;
+    }
+    Ok(outcome)
 }
 
 /// Returns the problem of a quota charge that is not durable.

@@ -48,6 +48,7 @@ mod transfer;
 mod window;
 
 pub use agents::call_agents;
+pub use append::{APPEND_ROUTES, answer_append, append_route};
 pub use events::EventJson;
 use http_api::Shared;
 use utoipa_axum::router::OpenApiRouter;

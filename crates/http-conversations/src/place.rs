@@ -35,6 +35,41 @@ impl FromRequestParts<Shared> for Conversation {
     }
 }
 
+/// Returns the conversation of `POST …/messages`, if the path is one without percent escapes.
+pub(super) fn of_append(path: &str) -> Option<Name> {
+    let (parts, id) = split_append(path)?;
+    let text = match parts {
+        None => format!("default/default/{id}"),
+        Some((org, namespace)) => format!("{org}/{namespace}/{id}"),
+    };
+    Name::parse(&text).ok()
+}
+
+/// Returns the organization and namespace, if the path names them, and the id of the conversation.
+pub(super) fn split_append(path: &str) -> Option<(Option<(&str, &str)>, &str)> {
+    let rest = path.strip_prefix("/v1/")?.strip_suffix("/messages")?;
+    let mut parts = rest.split('/');
+    let parts = [
+        parts.next(),
+        parts.next(),
+        parts.next(),
+        parts.next(),
+        parts.next(),
+    ];
+    let is_plain = |part: &str| !part.is_empty() && !part.contains('%');
+    match parts {
+        [Some("conversations"), Some(id), None, ..] if is_plain(id) => Some((None, id)),
+        [
+            Some(org),
+            Some(namespace),
+            Some("conversations"),
+            Some(id),
+            None,
+        ] if [org, namespace, id].into_iter().all(is_plain) => Some((Some((org, namespace)), id)),
+        _ => None,
+    }
+}
+
 /// Loads a conversation on a blocking thread if it has to be read from disk.
 pub(super) async fn loaded(shared: &Shared, name: &Name) -> Result<(), Problem> {
     match shared.node.conversations() {
@@ -63,35 +98,74 @@ pub(super) fn of(shared: &Shared) -> Result<&Conversations, Problem> {
     })
 }
 
-/// Returns the required sequence number of the newest message, from `If-Match` or `expect` in the
-/// body. `If-None-Match: *` gives 0: the conversation must be empty.
-pub(super) fn expected(headers: &HeaderMap, expect: Option<u64>) -> Result<Option<u64>, Problem> {
-    let is_any = |value: &HeaderValue| value.as_bytes().trim_ascii() == b"*";
-    let expect = match headers.get(header::IF_NONE_MATCH) {
-        None => expect,
-        Some(value) if is_any(value) && expect.is_none_or(|seq| seq == 0) => Some(0),
-        Some(_) => {
-            let detail = "`if-none-match` must be `*`, which requires an empty conversation";
+/// The header fields that an append depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fields<'a> {
+    pub(super) if_match: Option<&'a [u8]>,
+    pub(super) if_none_match: Option<&'a [u8]>,
+    pub(super) idempotency_key: Option<&'a [u8]>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(headers: &'a HeaderMap) -> Self {
+        const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+        let field = |name: HeaderName| headers.get(name).map(HeaderValue::as_bytes);
+        Self {
+            if_match: field(header::IF_MATCH),
+            if_none_match: field(header::IF_NONE_MATCH),
+            idempotency_key: field(IDEMPOTENCY_KEY),
+        }
+    }
+
+    /// Returns the required sequence number of the newest message, from `If-Match` or `expect` in
+    /// the body. `If-None-Match: *` gives 0: the conversation must be empty.
+    pub(super) fn expected(self, expect: Option<u64>) -> Result<Option<u64>, Problem> {
+        let expect = match self.if_none_match.map(<[u8]>::trim_ascii) {
+            None => expect,
+            Some(b"*") if expect.is_none_or(|seq| seq == 0) => Some(0),
+            Some(_) => {
+                let detail = "`if-none-match` must be `*`, which requires an empty conversation";
+                return Err(Problem::invalid(detail));
+            }
+        };
+        if_match(self.if_match, expect, "the number of the newest message")
+    }
+
+    /// Returns `Idempotency-Key`, with or without quotes.
+    pub(super) fn idempotency_key(self) -> Result<Option<&'a str>, Problem> {
+        let Some(value) = self.idempotency_key else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(value).unwrap_or_default().trim();
+        let quoted = text
+            .strip_prefix('"')
+            .and_then(|text| text.strip_suffix('"'));
+        let key = quoted.unwrap_or(text);
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+        if key.is_empty() || !key.bytes().all(is_allowed) {
+            let detail =
+                "`idempotency-key` becomes a message's id: letters, digits and . _ : - only";
             return Err(Problem::invalid(detail));
         }
-    };
-    if_match(headers, expect, "the number of the newest message")
+        Ok(Some(key))
+    }
 }
 
 /// Returns the version that `If-Match` requires of a conversation.
 pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    if_match(headers, None, "the version of the conversation")
+    let value = headers.get(header::IF_MATCH).map(HeaderValue::as_bytes);
+    if_match(value, None, "the version of the conversation")
 }
 
 fn if_match(
-    headers: &HeaderMap,
+    value: Option<&[u8]>,
     expect: Option<u64>,
     meaning: &str,
 ) -> Result<Option<u64>, Problem> {
-    let Some(value) = headers.get(header::IF_MATCH) else {
+    let Some(value) = value else {
         return Ok(expect);
     };
-    let seq = value.to_str().ok().and_then(|text| {
+    let seq = std::str::from_utf8(value).ok().and_then(|text| {
         let text = text.trim();
         let quoted = text
             .strip_prefix('"')
@@ -107,25 +181,6 @@ fn if_match(
         ))),
         (seq, _) => Ok(seq),
     }
-}
-
-/// Returns `Idempotency-Key`, with or without quotes.
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    const NAME: HeaderName = HeaderName::from_static("idempotency-key");
-    let Some(value) = headers.get(NAME) else {
-        return Ok(None);
-    };
-    let text = value.to_str().unwrap_or_default().trim();
-    let quoted = text
-        .strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'));
-    let key = quoted.unwrap_or(text);
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    if key.is_empty() || !key.bytes().all(is_allowed) {
-        let detail = "`idempotency-key` becomes a message's id: letters, digits and . _ : - only";
-        return Err(Problem::invalid(detail));
-    }
-    Ok(Some(key))
 }
 
 /// The last parameter of a path after the conversation's: a message id, or a participant.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::append::{answered, json};
-use super::place::{Conversation, expected, idempotency_key, of};
+use super::place::{Conversation, Fields, of};
 
 /// Largest request body, in bytes.
 const BODY_MAX: usize = 64 << 10;
@@ -94,11 +94,11 @@ pub(super) async fn retract(
     let body = body::read_json(&headers, body, BODY_MAX).await?;
     let document: RetractDocument = body::parse(&body)?;
     let extent = extent(&document)?;
-    let Some(expect) = expected(&headers, document.expect)? else {
+    let Some(expect) = Fields::of(&headers).expected(document.expect)? else {
         let detail = "`expect` is required: the sequence number of the newest message";
         return Err(Problem::invalid(detail));
     };
-    let id = match (idempotency_key(&headers)?, document.id) {
+    let id = match (Fields::of(&headers).idempotency_key()?, document.id) {
         (Some(key), Some(id)) if key != id => {
             let detail = format!("`idempotency-key` ({key}) and `id` ({id}) differ");
             return Err(Problem::invalid(detail));

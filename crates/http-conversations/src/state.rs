@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::append::{answered, etag, json_bytes};
 use super::incoming::metadata;
 use super::outgoing::{push, push_json, push_member, push_metadata, push_number, push_text};
-use super::place::{Conversation, expected, expected_version, of};
+use super::place::{Conversation, Fields, expected_version, of};
 use super::policy::{PolicyDocument, push_policy};
 
 /// Largest request body, in bytes: metadata and the other settings.
@@ -268,7 +268,7 @@ pub(super) async fn clear(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     client.check(&name)?;
-    let expect = expected(&headers, None)?;
+    let expect = Fields::of(&headers).expected(None)?;
     let cleared = answered(of(&shared)?.clear(&name, expect)?).await?;
     Ok(shown(StatusCode::OK, &cleared.view))
 }

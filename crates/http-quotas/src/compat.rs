@@ -108,7 +108,7 @@ impl FastPath for Limiter {
         self.answer_in_front(desk, request, peer, reply)
     }
 
-    fn observe(&self, _status: StatusCode, _took: Duration) {}
+    fn observe(&self, _request: &FastRequest<'_>, _status: StatusCode, _took: Duration) {}
 
     fn not_durable(&self, _error: NotDurable, reply: &mut Reply) {
         bodies::unavailable(reply);

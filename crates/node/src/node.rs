@@ -81,10 +81,14 @@ impl Node {
         &*self.inner.platform.membership
     }
 
+    /// Returns true if the node is a member of a cluster.
+    pub fn is_clustered(&self) -> bool {
+        self.inner.platform.membership.is_clustered()
+    }
+
     /// Returns an error text if the node is a member of a cluster, which does not serve `what` yet.
     pub fn refused_on_cluster(&self, what: &str) -> Option<String> {
-        let is_clustered = self.inner.platform.membership.is_clustered();
-        is_clustered.then(|| {
+        self.is_clustered().then(|| {
             format!("a cluster serves topics and streams only; {what} need a node that is alone")
         })
     }

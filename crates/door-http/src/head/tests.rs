@@ -84,6 +84,9 @@ fn ambiguous_or_unsupported_requests_are_left_to_hyper() {
         "GET /x HTTP/1.1\r\na: \u{1}\r\n\r\n",
         "GET /x HTTP/1.1\r\nhost: y\r\n\r\n",
         "GET /x HTTP/1.1\r\norigin: http://a\r\n\r\n",
+        "GET /x HTTP/1.1\r\nif-none-match: *\r\n\r\n",
+        "GET /x HTTP/1.1\r\nif-match: \"1\"\r\nif-match: \"2\"\r\n\r\n",
+        "GET /x HTTP/1.1\r\nidempotency-key:\r\n\r\n",
         "GET /x HTTP/1.1\r\nsec-fetch-site: none\r\n\r\n",
     ] {
         let text = text.replacen("1.1\r\n", "1.1\r\nhost: x\r\n", 1);

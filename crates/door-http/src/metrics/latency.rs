@@ -3,13 +3,14 @@
 //! A request with a span is the exemplar of its bucket: OpenMetrics shows the id of its trace.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use http_conversations::APPEND_ROUTES;
 use node::Node;
 use platform::{Span, SpanKind, TraceContext, Tracer};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -34,8 +35,17 @@ const NO_ROUTE: &str = "none";
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     all: Family<Labels, Durations>,
-    /// Histograms of admitted and denied takes, which need no look-up.
-    takes: [(StatusCode, Durations); 2],
+    /// Histograms of frequent requests, which need no look-up: admitted and denied takes, and
+    /// appends of new messages since the first one.
+    frequent: Arc<[Frequent; 4]>,
+}
+
+/// The histogram of a frequent route and status.
+#[derive(Debug)]
+struct Frequent {
+    route: &'static str,
+    status: StatusCode,
+    durations: OnceLock<Durations>,
 }
 
 /// A histogram of durations in seconds.
@@ -65,12 +75,33 @@ impl Latencies {
     pub(crate) fn new(take: &'static str) -> Self {
         let create = || Durations::new(BOUNDS.into_iter());
         let all = Family::new_with_constructor(create as fn() -> Durations);
-        let histogram = |status: StatusCode| {
-            let labels = Labels::new("POST", take, status);
-            (status, Durations::clone(&all.get_or_create(&labels)))
+        let frequent = [
+            (take, StatusCode::OK),
+            (take, StatusCode::TOO_MANY_REQUESTS),
+            (APPEND_ROUTES[0], StatusCode::CREATED),
+            (APPEND_ROUTES[1], StatusCode::CREATED),
+        ];
+        let frequent = frequent.map(|(route, status)| Frequent {
+            route,
+            status,
+            durations: OnceLock::new(),
+        });
+        for takes in frequent.iter().filter(|it| it.route == take) {
+            takes.of(&all);
+        }
+        let frequent = Arc::new(frequent);
+        Self { all, frequent }
+    }
+}
+
+impl Frequent {
+    /// Returns the histogram, which is among `all` once it was asked for.
+    fn of(&self, all: &Family<Labels, Durations>) -> &Durations {
+        let create = || {
+            let labels = Labels::new("POST", self.route, self.status);
+            Durations::clone(&all.get_or_create(&labels))
         };
-        let takes = [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS].map(histogram);
-        Self { all, takes }
+        self.durations.get_or_init(create)
     }
 }
 
@@ -100,10 +131,11 @@ impl Latencies {
         durations.observe(took.as_secs_f64(), trace, at);
     }
 
-    /// Records a take that was answered before the router.
-    pub(crate) fn observe_take(&self, route: &str, status: StatusCode, took: Duration) {
-        match self.takes.iter().find(|(known, _)| *known == status) {
-            Some((_, histogram)) => histogram.observe(took.as_secs_f64(), None, None),
+    /// Records a POST that was answered before the router.
+    pub(crate) fn observe_frequent(&self, route: &str, status: StatusCode, took: Duration) {
+        let mut frequent = self.frequent.iter();
+        match frequent.find(|it| it.status == status && it.route == route) {
+            Some(it) => it.of(&self.all).observe(took.as_secs_f64(), None, None),
             None => self.observe("POST", route, status, took, None),
         }
     }

@@ -14,6 +14,7 @@ mod compat;
 mod console;
 mod context;
 mod contract;
+mod fast_appends;
 mod faults;
 mod follow;
 mod in_process;
