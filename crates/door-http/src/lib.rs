@@ -51,7 +51,7 @@ mod work;
 
 pub use self::access::{Access, HostNames, Origins};
 pub use http_agents::description_json;
-pub use listener::{Options, serve, serve_stream};
+pub use listener::{Options, Serving, Spawn, serve, serve_stream, spawn_here};
 pub use local::{Answer, Local};
 pub use member_pages::{MemberPages, Served as PageServed};
 pub use metrics::EncodeMetrics;

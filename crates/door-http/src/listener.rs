@@ -6,7 +6,7 @@ mod heads;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use model::ErrorCode;
 use net::{Permitted, SocketBudget};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
 
 use self::answer::Answer;
 use self::deadline::Deadline;
@@ -55,18 +56,32 @@ impl Default for Options {
     }
 }
 
+/// The future that serves a connection.
+pub type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Runs the future of a connection on one of several runtimes, where the connection stays. Returns
+/// the handle that ends it; `None` if it does not run.
+pub type Spawn = Arc<dyn Fn(Serving) -> Option<AbortHandle> + Send + Sync>;
+
+/// Returns the function that runs connections on the runtime of the listener.
+pub fn spawn_here() -> Spawn {
+    Arc::new(|serving| Some(tokio::spawn(serving).abort_handle()))
+}
+
 /// Longest time for a request's head on a connection beyond the limit.
 const OVERFLOW_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 
 const NO_SOCKET: &str = "the node has no file descriptor left for another connection";
 
-/// Serves `routes` with the sockets that `budget` grants, until `connections` is closed.
+/// Serves `routes` with the sockets that `budget` grants, until `connections` is closed. `spawn` runs
+/// the connections.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
     budget: SocketBudget,
     routes: Routes,
     options: Options,
+    spawn: Spawn,
 ) {
     // Before the TLS handshake, the client could not read a refusal.
     let refusal = match tls {
@@ -92,16 +107,29 @@ pub async fn serve(
         let Some(connection) = options.connections.enter(room) else {
             continue;
         };
+        // The socket moves from this runtime to that of its connection.
+        let socket = match socket.into_std() {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::debug!(%error, "cannot set up an accepted connection");
+                continue;
+            }
+        };
         let connection = Arc::new(connection);
-        let serving = serve_connection(
-            Permitted::new(socket, permit),
-            peer.ip(),
-            acceptor.clone(),
-            routes.clone(),
-            options.clone(),
-            connection.clone(),
-        );
-        connection.served_by(tokio::spawn(serving).abort_handle());
+        let (acceptor, routes, options) = (acceptor.clone(), routes.clone(), options.clone());
+        let served = connection.clone();
+        let serving = Box::pin(async move {
+            match TcpStream::from_std(socket) {
+                Ok(socket) => {
+                    let socket = Permitted::new(socket, permit);
+                    serve_connection(socket, peer.ip(), acceptor, routes, options, served).await;
+                }
+                Err(error) => tracing::debug!(%error, "cannot set up an accepted connection"),
+            }
+        });
+        if let Some(task) = spawn(serving) {
+            connection.served_by(task);
+        }
     }
 }
 

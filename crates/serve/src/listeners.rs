@@ -223,6 +223,7 @@ impl BoundListeners {
     ) -> OpenListeners {
         let (mut open, mut kafka) = (JoinSet::new(), None);
         let mut slim = door_slim::Listeners::default();
+        let spawn_http = workers.http();
         if let Some(listener) = self.native {
             let spawn = protocols.native.clone();
             let budget = budget.clone();
@@ -264,14 +265,17 @@ impl BoundListeners {
             let routes = http_quotas::compat_routes(node, gate, limiter.proxies);
             let options = protocols.http.clone();
             let (tls, budget) = (tls.clone(), budget.clone());
-            open.spawn(door_http::serve(listener, tls, budget, routes, options));
+            let spawn = spawn_http.clone();
+            let serving = door_http::serve(listener, tls, budget, routes, options, spawn);
+            open.spawn(serving);
         }
         if let Some(listener) = self.http {
             let connections = protocols.http.connections.clone();
             let operations = protocols.operations;
             let routes = door_http::routes(node, gate, connections, &METRICS, operations);
             let (budget, options) = (budget.clone(), protocols.http);
-            open.spawn(door_http::serve(listener, tls, budget, routes, options));
+            let serving = door_http::serve(listener, tls, budget, routes, options, spawn_http);
+            open.spawn(serving);
         }
         OpenListeners {
             tasks: open,

@@ -47,6 +47,8 @@ pub(super) struct Running {
     /// The task that accepts Kafka clients.
     kafka: Option<AbortHandle>,
     slim: door_slim::Listeners,
+    /// The threads of connections, which end after the last request is answered.
+    _workers: Arc<Workers>,
 }
 
 /// The dependencies of a node in addition to its configuration.
@@ -183,7 +185,7 @@ impl Running {
             mut tasks,
             kafka,
             slim,
-        } = listeners.open(tls, protocols, workers, node.clone(), gate, &budget);
+        } = listeners.open(tls, protocols, workers.clone(), node.clone(), gate, &budget);
         let (failed, journal_failed) = oneshot::channel();
         tasks.spawn(watch::watch(node.clone(), budget, grant, failed));
         tasks.spawn(webhooks.call(node.clone(), system.client().clone()));
@@ -208,6 +210,7 @@ impl Running {
             tasks,
             kafka,
             slim,
+            _workers: workers,
         })
     }
 

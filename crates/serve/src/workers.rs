@@ -1,4 +1,4 @@
-//! The threads that serve native, Kafka and SLIM connections.
+//! The threads that serve connections of all protocols.
 //!
 //! Each thread has its own runtime and keeps its connections: a request is handled, and mostly
 //! answered, on the thread that has read it. There is no work stealing.
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use door::{Acceptor, PassEnd, Spawn, WakeBatch};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use super::memory;
 
@@ -39,7 +40,7 @@ impl Workers {
         Ok(Self(workers))
     }
 
-    /// Serves a connection on the thread with the fewest connections.
+    /// Makes a stream of an accepted socket and serves it on the thread with the fewest connections.
     fn serve<T, F>(
         &self,
         accepted: Box<dyn FnOnce() -> io::Result<T> + Send>,
@@ -48,18 +49,31 @@ impl Workers {
         T: Send + 'static,
         F: Future<Output = ()> + Send,
     {
-        let load = |worker: &&Worker| worker.connections.load(Ordering::Relaxed);
-        let Some(worker) = self.0.iter().min_by_key(load) else {
-            return;
-        };
-        let count = ConnectionCount::increment(&worker.connections);
-        worker.handle.spawn(async move {
-            let _count = count;
+        let serving = async move {
             match accepted() {
                 Ok(stream) => serve(stream).await,
                 Err(error) => tracing::debug!(%error, "cannot set up an accepted connection"),
             }
+        };
+        self.spawn(serving);
+    }
+
+    /// Runs the future of a connection on the thread with the fewest connections.
+    fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
+        let load = |worker: &&Worker| worker.connections.load(Ordering::Relaxed);
+        let worker = self.0.iter().min_by_key(load)?;
+        let count = ConnectionCount::increment(&worker.connections);
+        let task = worker.handle.spawn(async move {
+            let _count = count;
+            serving.await;
         });
+        Some(task.abort_handle())
+    }
+
+    /// Returns the function that runs HTTP connections on these threads.
+    pub(super) fn http(self: &Arc<Self>) -> door_http::Spawn {
+        let workers = self.clone();
+        Arc::new(move |serving| workers.spawn(serving))
     }
 
     /// Serves a Kafka connection.

@@ -251,6 +251,7 @@ pub(crate) async fn serve_routes(routes: http_api::Routes) -> SocketAddr {
         net::SocketBudget::unlimited(),
         routes,
         door_http::Options::default(),
+        door_http::spawn_here(),
     ));
     address
 }
