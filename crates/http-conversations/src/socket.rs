@@ -11,7 +11,7 @@ mod watches;
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -20,7 +20,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use conversation_service::{Appended, Pending};
-use door::{AnswerQueue, Bound};
+use door::{AnswerQueue, Bound, Wakers};
 use futures_util::{Sink, Stream};
 use http_api::Client;
 use http_api::Problem;
@@ -109,13 +109,13 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<Appended, Problem>> {
+    fn poll(&mut self, disk: &Waker) -> Poll<Result<Appended, Problem>> {
         if let Some(charged) = &self.charged
-            && let Err(error) = ready!(charged.poll_durable(cx.waker()))
+            && let Err(error) = ready!(charged.poll_durable(disk))
         {
             return Poll::Ready(Err(not_durable(error)));
         }
-        let outcome = self.pending.poll_answer(cx.waker());
+        let outcome = self.pending.poll_answer(disk);
         outcome.map_err(Problem::from)
     }
 }
@@ -134,9 +134,14 @@ struct Socket {
     client: Client,
     stream: WebSocket,
     appends: AnswerQueue<Waiting>,
+    /// The wakers that wait for the disk.
+    wakers: Wakers,
     deferred: Option<DeferredCommand>,
     watches: Watches,
+    /// The timer of the next ping. It is not reset for every message: when it fires too early, it
+    /// is reset to `ping_at`.
     ping: Pin<Box<Sleep>>,
+    ping_at: Instant,
     /// Ends when the client's pass is revoked.
     revoked: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Ends when the node shuts down.
@@ -169,9 +174,11 @@ impl Socket {
             client,
             stream,
             appends: AnswerQueue::new(BOUND),
+            wakers: Wakers::default(),
             deferred: None,
             watches: Watches::default(),
             ping: Box::pin(tokio::time::sleep(PING_INTERVAL)),
+            ping_at: Instant::now() + PING_INTERVAL,
             is_dirty: false,
             out: Vec::new(),
             _place: place,
@@ -218,7 +225,8 @@ impl Socket {
 
     /// Acknowledges the oldest append if it is due.
     fn acknowledge(&mut self, cx: &Context<'_>) -> Result<bool, ConnectionEnd> {
-        let Some((waiting, outcome)) = self.appends.poll_next(|oldest| oldest.poll(cx)) else {
+        let disk = self.wakers.of(cx.waker());
+        let Some((waiting, outcome)) = self.appends.poll_next(|oldest| oldest.poll(disk)) else {
             return Ok(false);
         };
         match outcome {
@@ -364,11 +372,15 @@ impl Socket {
 
     fn keep_alive(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionEnd> {
         if self.is_dirty {
-            self.ping.as_mut().reset(Instant::now() + PING_INTERVAL);
+            self.ping_at = Instant::now() + PING_INTERVAL;
         }
         while self.ping.as_mut().poll(cx).is_ready() {
-            self.ping.as_mut().reset(Instant::now() + PING_INTERVAL);
-            self.send(Message::Ping(Bytes::new()))?;
+            let now = Instant::now();
+            if now >= self.ping_at {
+                self.ping_at = now + PING_INTERVAL;
+                self.send(Message::Ping(Bytes::new()))?;
+            }
+            self.ping.as_mut().reset(self.ping_at);
         }
         Ok(())
     }
