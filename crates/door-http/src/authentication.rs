@@ -1,4 +1,7 @@
-//! Authentication of requests: by a token, a ticket, or the pass of another protocol.
+//! The checks in front of a route: authentication by a token, a ticket, or the pass of another
+//! protocol, and what the client and the node may do.
+//!
+//! All are one layer, since each layer costs every request a clone of the route and an allocation.
 
 use std::sync::Arc;
 
@@ -7,48 +10,86 @@ use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use door::{Gate, Pass};
-use http_api::{Client, Problem, Shared, bearer_of, unauthenticated};
+use http_api::{Client, Problem, bearer_of, unauthenticated};
 use model::ErrorCode;
 use node::Node;
 
+use crate::recent::RecentAnswers;
 use crate::revocable;
 use crate::tickets::{TicketError, Tickets};
 
-/// The parts that decide about the token of a request.
+/// The checks of a group of routes.
 #[derive(Clone)]
-pub(crate) struct Authentication {
+pub(crate) struct Guard {
     pub(crate) node: Node,
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) tickets: Arc<Tickets>,
+    pub(crate) recent: RecentAnswers,
+    pub(crate) rules: GroupRules,
+}
+
+/// The rules of a group of routes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct GroupRules {
+    /// True if halted clients may only read, also what no limit counts.
+    pub(crate) refuses_halted: bool,
+    /// What the routes serve, if only a node that is alone serves it.
+    pub(crate) alone: Option<&'static str>,
 }
 
 /// Runs a request with the pass of its client, while the pass is valid.
-pub(crate) async fn require_token(
-    State(authentication): State<Authentication>,
+pub(crate) async fn check(
+    State(guard): State<Arc<Guard>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let Authentication {
-        node,
-        gate,
-        tickets,
-    } = &authentication;
-    let ticket = tickets.take_from(&mut request, &**gate);
+    let ticket = guard.tickets.take_from(&mut request, &*guard.gate);
     // A request that arrived over another protocol has its client's pass already.
     let admitted = match (ticket, request.extensions().get::<Pass>()) {
         (Some(ticket), _) => ticket.map_err(refuse_ticket),
         (None, Some(pass)) => Ok(pass.clone()),
-        (None, None) => gate.admit(token_of(&request)).map_err(unauthenticated),
+        (None, None) => guard
+            .gate
+            .admit(token_of(&request))
+            .map_err(unauthenticated),
     };
     match admitted {
         Ok(pass) => {
             request.extensions_mut().insert(pass.clone());
-            revocable::run(pass, request, next).await
+            revocable::run(pass, request, |pass, request| {
+                guard.run(pass, request, next)
+            })
+            .await
         }
         Err(problem) => {
-            node.counters().count(platform::Counter::Unauthenticated);
+            guard
+                .node
+                .counters()
+                .count(platform::Counter::Unauthenticated);
             problem.into_response()
         }
+    }
+}
+
+impl Guard {
+    async fn run(&self, pass: Pass, request: Request, next: Next) -> Response {
+        match self.refusal(pass, request.method()) {
+            Some(problem) => problem.into_response(),
+            None => self.recent.share(request, next).await,
+        }
+    }
+
+    /// Returns the reason why the group refuses a request of an admitted client.
+    fn refusal(&self, pass: Pass, method: &Method) -> Option<Problem> {
+        let is_look = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        if self.rules.refuses_halted
+            && !is_look
+            && let Err(problem) = Client::new(pass).check_halt(&self.node)
+        {
+            return Some(problem);
+        }
+        let reason = self.node.refused_on_cluster(self.rules.alone?)?;
+        Some(Problem::of(ErrorCode::Unsupported, reason))
     }
 }
 
@@ -70,54 +111,6 @@ fn bearer_of_protocols(headers: &HeaderMap) -> &str {
     let mut protocols = fields.flat_map(|value| value.split(','));
     let token = protocols.find_map(|protocol| protocol.trim().strip_prefix("bearer."));
     token.unwrap_or_default()
-}
-
-/// Refuses changes of a halted client, also those that no limit counts. Reads are permitted.
-pub(crate) async fn refuse_halted(
-    State(shared): State<Shared>,
-    client: Client,
-    request: Request,
-    next: Next,
-) -> Response {
-    let is_look = matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS
-    );
-    match client.check_halt(&shared.node) {
-        Err(problem) if !is_look => problem.into_response(),
-        _ => next.run(request).await,
-    }
-}
-
-/// Refuses conversations on a member of a cluster.
-pub(crate) async fn refuse_conversations(
-    State(shared): State<Shared>,
-    request: Request,
-    next: Next,
-) -> Response {
-    refuse_on_cluster(
-        &shared,
-        "conversations, inboxes and webhooks",
-        request,
-        next,
-    )
-    .await
-}
-
-/// Refuses quotas on a member of a cluster.
-pub(crate) async fn refuse_quotas(
-    State(shared): State<Shared>,
-    request: Request,
-    next: Next,
-) -> Response {
-    refuse_on_cluster(&shared, "quotas", request, next).await
-}
-
-async fn refuse_on_cluster(shared: &Shared, what: &str, request: Request, next: Next) -> Response {
-    match shared.node.refused_on_cluster(what) {
-        Some(reason) => Problem::of(ErrorCode::Unsupported, reason).into_response(),
-        None => next.run(request).await,
-    }
 }
 
 fn refuse_ticket(error: TicketError) -> Problem {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -70,6 +70,50 @@ impl RecentAnswers {
         }
     }
 
+    /// Answers a request with a recent answer if the client accepts one, or with a new one.
+    pub(crate) async fn share(&self, request: Request, next: Next) -> Response {
+        let Some((key, age_max_s)) = shareable(&request) else {
+            return next.run(request).await;
+        };
+        self.share_by(key, age_max_s, request, next).await
+    }
+
+    async fn share_by(
+        &self,
+        key: String,
+        age_max_s: u64,
+        request: Request,
+        next: Next,
+    ) -> Response {
+        let now_ns = || self.node.ports().clock.now_ns();
+        let slot = self.slot(key, now_ns());
+        let mut answer = slot.lock().await;
+        if let Some(known) = &*answer
+            && known.age_s(now_ns()) < age_max_s
+        {
+            return known.response(now_ns());
+        }
+        *answer = None;
+        let at_ns = now_ns();
+        let response = next.run(request).await;
+        let is_small = response.body().size_hint().exact();
+        if response.status() != StatusCode::OK || is_small.is_none_or(|size| size > SIZE_MAX) {
+            return response;
+        }
+        let (parts, body) = response.into_parts();
+        match to_bytes(body, usize::MAX).await {
+            Ok(body) => {
+                let known = Answer {
+                    at_ns,
+                    headers: parts.headers,
+                    body,
+                };
+                answer.insert(known).response(at_ns)
+            }
+            Err(error) => Problem::of(ErrorCode::Internal, error.to_string()).into_response(),
+        }
+    }
+
     /// Returns the place of an answer. If there are too many, the place is new and not shared.
     fn slot(&self, key: String, now_ns: u64) -> Slot {
         let mut slots = self.slots.lock();
@@ -102,44 +146,6 @@ impl Answer {
         let age = HeaderValue::from(self.age_s(now_ns));
         response.headers_mut().insert(header::AGE, age);
         response
-    }
-}
-
-/// Answers a request with a recent answer if the client accepts one, or with a new one.
-pub(crate) async fn share(
-    State(recent): State<RecentAnswers>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let Some((key, age_max_s)) = shareable(&request) else {
-        return next.run(request).await;
-    };
-    let now_ns = || recent.node.ports().clock.now_ns();
-    let slot = recent.slot(key, now_ns());
-    let mut answer = slot.lock().await;
-    if let Some(known) = &*answer
-        && known.age_s(now_ns()) < age_max_s
-    {
-        return known.response(now_ns());
-    }
-    *answer = None;
-    let at_ns = now_ns();
-    let response = next.run(request).await;
-    let is_small = response.body().size_hint().exact();
-    if response.status() != StatusCode::OK || is_small.is_none_or(|size| size > SIZE_MAX) {
-        return response;
-    }
-    let (parts, body) = response.into_parts();
-    match to_bytes(body, usize::MAX).await {
-        Ok(body) => {
-            let known = Answer {
-                at_ns,
-                headers: parts.headers,
-                body,
-            };
-            answer.insert(known).response(at_ns)
-        }
-        Err(error) => Problem::of(ErrorCode::Internal, error.to_string()).into_response(),
     }
 }
 

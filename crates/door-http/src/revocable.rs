@@ -1,6 +1,6 @@
 //! Ends requests and answers when the pass of their client is revoked.
 //!
-//! Every authenticated route passes through this layer, so no route can omit it. When the pass is
+//! Every authenticated route passes through this module, so no route can omit it. When the pass is
 //! revoked, an upload is cut off, an event stream ends with an `error` event, any other streamed
 //! body ends incomplete, and a waiting request is answered.
 
@@ -12,7 +12,6 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{Method, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use door::Pass;
 use http_api::Problem;
@@ -24,7 +23,11 @@ use model::ErrorCode;
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// Runs a request while the pass is valid.
-pub(super) async fn run(pass: Pass, request: Request, next: Next) -> Response {
+pub(super) async fn run<F: Future<Output = Response>>(
+    pass: Pass,
+    request: Request,
+    run: impl FnOnce(Pass, Request) -> F,
+) -> Response {
     if pass.is_revoked() {
         let problem = Problem::of(ErrorCode::Unauthenticated, Revoked.to_string());
         return problem.into_response();
@@ -37,7 +40,7 @@ pub(super) async fn run(pass: Pass, request: Request, next: Next) -> Response {
     };
     let response = tokio::select! {
         biased;
-        response = next.run(request) => response,
+        response = run(pass.clone(), request) => response,
         () = late => return ended(&method).into_response(),
     };
     let is_events = response

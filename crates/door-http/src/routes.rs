@@ -12,15 +12,13 @@ use model::ErrorCode;
 use node::Node;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::authentication::{
-    Authentication, refuse_conversations, refuse_halted, refuse_quotas, require_token,
-};
+use crate::authentication::{self, GroupRules, Guard};
 use crate::fast_path::FrequentRequests;
 use crate::metrics::{self, EncodeMetrics, Latencies, MetricsPage};
 use crate::operations::{self, OperationsState};
 use crate::recent::RecentAnswers;
 use crate::tickets::{self, Tickets};
-use crate::{about, history, openapi, recent};
+use crate::{about, history, openapi};
 
 /// Returns the routes of the HTTP API of `node`. The page of metrics contains those of the other
 /// listeners, which `metrics` encodes. `operations` are those of the process around the node.
@@ -43,44 +41,55 @@ pub fn routes(
         others: metrics,
     };
     let tickets = Arc::<Tickets>::default();
-    let authentication = Authentication {
+    let guard = Guard {
         node: node.clone(),
         gate: gate.clone(),
         tickets: tickets.clone(),
+        recent: RecentAnswers::new(node.clone()),
+        rules: GroupRules::default(),
     };
-    let token = middleware::from_fn_with_state(authentication, require_token);
-    let halted = middleware::from_fn_with_state(shared.clone(), refuse_halted);
-    let conversations = middleware::from_fn_with_state(shared.clone(), refuse_conversations);
-    let quotas = middleware::from_fn_with_state(shared.clone(), refuse_quotas);
-    let recent = RecentAnswers::new(node.clone());
-    let shared_answers = middleware::from_fn_with_state(recent, recent::share);
-    let data = http_conversations::routes()
-        .layer(conversations)
-        .merge(http_topics::routes())
-        .merge(http_streams::routes())
-        .layer(halted);
-    let guarded = about::guarded(page)
-        .merge(data)
+    let guarded = |routes: OpenApiRouter<Shared>, rules: GroupRules| {
+        let guard = Arc::new(Guard {
+            rules,
+            ..guard.clone()
+        });
+        routes.layer(middleware::from_fn_with_state(guard, authentication::check))
+    };
+    let conversations = GroupRules {
+        refuses_halted: true,
+        alone: Some("conversations, inboxes and webhooks"),
+    };
+    let records = GroupRules {
+        refuses_halted: true,
+        alone: None,
+    };
+    let quotas = GroupRules {
+        refuses_halted: false,
+        alone: Some("quotas"),
+    };
+    let others = about::guarded(page)
         .merge(history::routes())
         .merge(operations::routes(OperationsState {
             node: node.clone(),
             operations,
         }))
         .merge(http_agents::routes())
-        .merge(http_quotas::routes().layer(quotas))
         .merge(http_topics::user_routes())
-        .merge(tickets::routes(tickets))
-        .layer(shared_answers)
-        .layer(token);
+        .merge(tickets::routes(tickets));
     let (routes, document) = OpenApiRouter::with_openapi(openapi::head())
         .merge(about::open())
-        .merge(guarded)
+        .merge(guarded(http_conversations::routes(), conversations))
+        .merge(guarded(
+            http_topics::routes().merge(http_streams::routes()),
+            records,
+        ))
+        .merge(guarded(http_quotas::routes(), quotas))
+        .merge(guarded(others, GroupRules::default()))
         .split_for_parts();
     let router = openapi::serve(routes, document)
         .merge(http_ui::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::map_response(http_api::completed))
         .layer(middleware::from_fn_with_state(
             metrics::Measurement {
                 latencies: latencies.clone(),

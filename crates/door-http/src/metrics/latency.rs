@@ -65,7 +65,7 @@ struct Exemplar {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
-    method: String,
+    method: &'static str,
     route: String,
     status: u16,
 }
@@ -106,9 +106,9 @@ impl Frequent {
 }
 
 impl Labels {
-    fn new(method: &str, route: &str, status: StatusCode) -> Self {
+    fn new(method: &'static str, route: &str, status: StatusCode) -> Self {
         Self {
-            method: method.to_owned(),
+            method,
             route: route.to_owned(),
             status: status.as_u16(),
         }
@@ -119,7 +119,7 @@ impl Latencies {
     /// Records one request.
     fn observe(
         &self,
-        method: &str,
+        method: &'static str,
         route: &str,
         status: StatusCode,
         took: Duration,
@@ -157,30 +157,28 @@ pub(crate) struct Measurement {
     pub(crate) node: Node,
 }
 
-/// Measures every request that reaches the router, and makes its span. What the request causes has the
-/// span as its parent. The history leaves out requests that ask to wait.
+/// Measures every request that reaches the router, makes its span, and completes its errors. What the
+/// request causes has the span as its parent. The history leaves out requests that ask to wait.
 pub(crate) async fn measure(
     State(Measurement { latencies, node }): State<Measurement>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let method = match request.method() {
-        // Clients can invent methods, and each would create a series.
-        method if KNOWN_METHODS.contains(&method.as_str()) => method.to_string(),
-        _ => "other".to_owned(),
-    };
-    let path = request.extensions().get::<MatchedPath>();
-    let route = path.map_or(NO_ROUTE, MatchedPath::as_str).to_owned();
+    // Clients can invent methods, and each would create a series.
+    let is_known = |known: &&&str| **known == request.method().as_str();
+    let method = KNOWN_METHODS.iter().find(is_known).unwrap_or(&"other");
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let route = path.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
     let query = request.uri().query();
     let is_waiting = query.is_some_and(|it| it.contains("wait_ms="));
-    let tracer = node.tracer().filter(|_| !UNTRACED.contains(&&*route));
-    let span = tracer.and_then(|tracer| begin_span(tracer, &method, &route, &mut request));
+    let tracer = node.tracer().filter(|_| !UNTRACED.contains(&route));
+    let span = tracer.and_then(|tracer| begin_span(tracer, method, route, &mut request));
     let start = Instant::now();
-    let response = next.run(request).await;
+    let response = http_api::completed(next.run(request).await).await;
     let status = response.status();
     let took = start.elapsed();
     let exemplar = span.as_ref().map(|span| exemplar(&node, span));
-    latencies.observe(&method, &route, status, took, exemplar);
+    latencies.observe(method, route, status, took, exemplar);
     if !is_waiting {
         node.history().observe_http(took);
     }

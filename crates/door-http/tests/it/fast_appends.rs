@@ -13,6 +13,9 @@ use crate::{Answer, Door, client, text_batch};
 const FAST: &str = "/v1/acme/fast/conversations/c-1/messages";
 const ROUTED: &str = "/v1/acme/routed/conversations/c-1/messages";
 
+/// The header fields and the body of a request, and the status of its answer.
+type Case<'a> = (&'a [(&'a str, &'a str)], String, u16);
+
 /// Sends a request that the fast path answers.
 async fn send_fast(door: &Door, headers: &[(&str, &str)], body: &str) -> Answer {
     client::ask(door.address, "POST", FAST, headers, body.as_bytes()).await
@@ -50,7 +53,7 @@ async fn appends_get_the_same_answers_on_the_fast_path_and_from_the_router() {
         batch.to_string()
     };
     let reused = json!({"messages": [{"id": "a", "role": "user", "content": "other"}]});
-    let cases: [(&[(&str, &str)], String, u16); 14] = [
+    let cases: [Case<'_>; 14] = [
         (&[], of_ids(&["a"]), 201),
         (&[], of_ids(&["a"]), 200),
         (&[], of_ids(&["b", "c"]), 201),
