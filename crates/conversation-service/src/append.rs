@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conversations::{MessageSeq, NewMessage, Original, Plan, Status};
-use journal::Ticket;
+use journal::{Round, Ticket};
 use model::Name;
 use platform::{Counter, Durable};
 use store::{Reach, Store};
@@ -85,15 +85,20 @@ impl Conversations {
         self.import(name, batch, &[])
     }
 
-    /// Like [`Conversations::append`], decided at once; `None`, with nothing changed, if it would
-    /// have to read from the disk.
+    /// Begins a round of appends, which go to the disk at the latest when it is dropped.
+    pub fn round(&self) -> Round {
+        self.store.journal.round()
+    }
+
+    /// Like [`Conversations::append`], decided at once and in a round; `None`, with nothing changed,
+    /// if it would have to read from the disk.
     pub fn append_at_once(
         &self,
+        round: &Round,
         name: &Name,
         batch: Batch<'_>,
     ) -> Result<Option<Pending<Appended>>, ConversationError> {
-        let journal = &*self.store.journal;
-        let appended = self.append_in_memory(name, &mut None, batch, journal, self.now())?;
+        let appended = self.append_in_memory(name, &mut None, batch, round, self.now())?;
         Ok(appended.map(|appended| self.pending(&batch, appended)))
     }
 

@@ -4,8 +4,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use conversation_service::{Appended, Batch, Pending};
-use door::Pass;
+use conversation_service::{Appended, Batch, ConversationError, Conversations, Pending};
+use door::{Pass, drop_at_pass_end};
 use http_api::reply::{Reply, push_number};
 use http_api::{
     Client, FastRequest, Problem, Shared, Verdict, WrittenReply, body, off_thread,
@@ -230,7 +230,7 @@ fn decide(
     let charged = client.charge_bytes(&shared.node, batch.size() as u64)?;
     let ids = messages.iter().map(|message| message.id.map(str::to_owned));
     let ids: Vec<_> = ids.collect();
-    let decided = match conversations.append_at_once(&name, batch)? {
+    let decided = match append_at_once(conversations, &name, batch)? {
         Some(pending) => Ok(pending),
         None => {
             let (body, key) = (Bytes::copy_from_slice(body), key.map(str::to_owned));
@@ -245,6 +245,20 @@ fn decide(
         let appended = charged_and_durable(charged, pending).await?;
         Ok(AppendAnswer::new(&ids, &appended))
     })
+}
+
+/// Appends in memory, or returns `None`. The appends of all connections that the thread serves in one
+/// pass go to the disk together.
+pub(super) fn append_at_once(
+    conversations: &Conversations,
+    name: &Name,
+    batch: Batch<'_>,
+) -> Result<Option<Pending<Appended>>, ConversationError> {
+    let round = conversations.round();
+    let appended = conversations.append_at_once(&round, name, batch)?;
+    // On a thread without passes, the round ends here.
+    drop_at_pass_end(move || round);
+    Ok(appended)
 }
 
 /// Appends on a blocking thread, after reading from disk what the decision needs.

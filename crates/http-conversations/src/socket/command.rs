@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::Waiting;
 use super::watches::Watches;
+use crate::append::append_at_once;
 use crate::incoming::{Incoming, Ready};
 use crate::place::of;
 
@@ -209,7 +210,7 @@ fn append(
     let (charged, pending) = match thread {
         Thread::OfConnections(client) => {
             let charged = client.charge_bytes(&shared.node, batch.size() as u64)?;
-            (charged, conversations.append_at_once(name, batch)?)
+            (charged, append_at_once(conversations, name, batch)?)
         }
         Thread::OfDisk => (None, Some(conversations.append(name, batch)?)),
     };
