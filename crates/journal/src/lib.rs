@@ -45,7 +45,6 @@ mod read_many;
 pub mod record;
 mod recovery;
 mod round;
-mod rounds;
 pub mod segment;
 mod shard;
 mod shared;

@@ -2,9 +2,9 @@
 //!
 //! One step takes all blocks that have been built, writes them back to back, syncs once, and
 //! publishes per shard how far it is durable. Blocks that are built meanwhile share the next sync.
-//! There is no cap on their size. A step does not wait for more; the thread that steps waits for the
-//! rounds of appends that are under way (`rounds.rs`). The first failed or short write, or the first
-//! failed sync, latches the journal: nothing is ever written after a hole, and no sync is retried.
+//! There is no cap on their size and no delay to wait for more. The first failed or short write, or
+//! the first failed sync, latches the journal: nothing is ever written after a hole, and no sync is
+//! retried.
 //!
 //! The line owns the active segment and knows no threads: a simulation calls [`Line::step`] itself.
 

@@ -136,7 +136,6 @@ fn open(
         shards: shards.into(),
         health: Default::default(),
         doorbell: Default::default(),
-        rounds: Default::default(),
         proposals: Default::default(),
         segments: Mutex::new(Segments {
             open: segments,

@@ -3,8 +3,7 @@
 //! The line takes all blocks that wait when it wakes up. If the first append of a group woke it,
 //! that append would get a sync of its own and the others would wait for the next. The same holds
 //! for a block that is proposed to a consensus. A caller that
-//! knows the extent of a group appends in a `Round`: the line is woken when the round ends, and a
-//! line that is awake waits a moment for the rounds that are under way.
+//! knows the extent of a group appends in a `Round`: the line is woken when the round ends.
 
 use std::sync::Arc;
 
@@ -22,7 +21,6 @@ pub struct Round {
 
 impl Round {
     pub(crate) fn new(shared: Arc<Shared>, bounds: Option<Bounds>) -> Round {
-        shared.rounds.begin();
         Round { shared, bounds }
     }
 
@@ -36,7 +34,6 @@ impl Round {
 
 impl Drop for Round {
     fn drop(&mut self) {
-        self.shared.rounds.end();
         self.shared.doorbell.wake_if_rung();
         self.shared.proposals.wake_if_rung();
     }

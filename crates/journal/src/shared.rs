@@ -11,7 +11,6 @@ use crate::health::HealthCell;
 use crate::options::{Commit, Limits};
 use crate::proposals::Proposals;
 use crate::record::RecordKind;
-use crate::rounds::Rounds;
 use crate::segment::Segment;
 use crate::shard::{Shard, Trim};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
@@ -27,8 +26,6 @@ pub(crate) struct Shared {
     pub(crate) shards: Box<[Shard]>,
     pub(crate) health: HealthCell,
     pub(crate) doorbell: Doorbell,
-    /// The rounds of appends that the line waits for.
-    pub(crate) rounds: Rounds,
     /// Rung when a shard has a block to propose.
     pub(crate) proposals: Proposals,
     pub(crate) segments: Mutex<Segments>,

@@ -15,10 +15,6 @@ use crate::sync::Ordering;
 /// Idle time before the hint is written. A busy line carries the hint in its blocks.
 const HINT_DELAY: Duration = Duration::from_millis(1);
 
-/// Time that the line waits at most for the rounds that are under way: about one sync of a fast
-/// disk.
-const ROUNDS_DELAY: Duration = Duration::from_micros(200);
-
 /// Idle time before memory is freed.
 const IDLE_DELAY: Duration = Duration::from_secs(5);
 
@@ -82,9 +78,6 @@ fn run_line(mut line: Line, shared: &Shared) {
     let bell = &shared.doorbell;
     loop {
         let is_closing = shared.is_closing.load(Ordering::SeqCst);
-        if bell.has_rung() {
-            shared.rounds.wait(Some(ROUNDS_DELAY));
-        }
         match line.step() {
             LineStep::Worked if line.owes_hint() && !is_closing => bell.sleep(Some(HINT_DELAY)),
             LineStep::Worked => {}
