@@ -84,6 +84,7 @@
 pub mod compare;
 pub mod flags;
 pub mod format;
+pub mod growth;
 pub mod lines;
 pub mod measurement;
 pub mod model;

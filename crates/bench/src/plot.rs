@@ -8,6 +8,7 @@ mod axis;
 mod bars;
 mod capacity;
 mod cpu;
+mod growth;
 mod memory;
 mod panel;
 mod percentiles;
@@ -16,6 +17,7 @@ mod run_order;
 mod svg;
 
 use crate::model::{Case, Results};
+pub(crate) use growth::plots as growth;
 use panel::{Panel, class, panels, targets};
 pub(crate) use picture::{Kind, Plot, STYLE, THEME};
 

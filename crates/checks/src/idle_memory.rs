@@ -17,8 +17,13 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// Returns the resident bytes of the node once they have settled.
 pub(crate) fn rss_bytes(node: &Node) -> Result<u64, WorkloadError> {
+    rss_bytes_within(node, LIMIT)
+}
+
+/// Like [`rss_bytes`], with a time limit.
+pub(crate) fn rss_bytes_within(node: &Node, limit: Duration) -> Result<u64, WorkloadError> {
     let ended = || WorkloadError::Node("the node ended while it was idle".to_owned());
-    let limit_ns = now_ns() + LIMIT.as_nanos() as u64;
+    let limit_ns = now_ns() + limit.as_nanos() as u64;
     let mut before = Memory::of(node.pid()).ok_or_else(ended)?.rss_bytes;
     loop {
         thread::sleep(CALM);

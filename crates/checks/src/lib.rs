@@ -1,5 +1,6 @@
 //! Checks behind the flags of `telpher bench`: a node that is killed with `kill -9` under load,
-//! starts with much data, memory of what is idle, and memory over a long load.
+//! starts with much data, memory of what is idle, memory over a long load, and cost by the number of
+//! items.
 //!
 //! A check judges a node that runs as a process of its own: it counts what differs from the
 //! acknowledged data, or measures memory and start-up times. It has no repeats and no intervals,
@@ -7,6 +8,7 @@
 //!
 //! Invariant: *an acknowledged record that is missing, changed or out of order is counted.*
 
+pub mod growth;
 mod idle_memory;
 pub mod journal;
 pub mod kafka;

@@ -4,6 +4,7 @@
 //! with command, commit, machine, tables and flags. It makes no judgement. Run it on an otherwise
 //! idle machine.
 
+mod growth;
 mod python;
 
 use std::fs;
@@ -326,7 +327,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let is_known = |arg: &&String| {
         SUITES.iter().any(|suite| suite.name == arg.as_str())
             || CHECKS.iter().any(|check| check.name == arg.as_str())
-            || arg.as_str() == python::NAME
+            || [growth::NAME, python::NAME].contains(&arg.as_str())
     };
     if let Some(unknown) = args.iter().find(|arg| !is_known(arg)) {
         bail!("unknown suite `{unknown}`\n{}", names());
@@ -346,6 +347,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     for check in CHECKS.iter().filter(|check| named(check.name)) {
         check.run(&commit)?;
+    }
+    if named(growth::NAME) {
+        growth::run(&commit)?;
     }
     if named(python::NAME) {
         python::run(&commit)?;
@@ -384,7 +388,7 @@ fn names() -> String {
         "Suites:\n{}",
         suites
             .chain(checks)
-            .chain([(python::NAME, python::ABOUT)])
+            .chain([(growth::NAME, growth::ABOUT), (python::NAME, python::ABOUT),])
             .map(line)
             .collect::<String>()
     )

@@ -30,6 +30,7 @@ pub(crate) enum Kind {
     Cpu,
     Memory,
     RunOrder,
+    Growth,
 }
 
 impl Plot {

@@ -4,6 +4,7 @@
 
 mod agent;
 mod compare;
+mod growth;
 mod journal;
 mod kafka;
 mod kill;
@@ -35,6 +36,7 @@ Start here:
   telpher bench store                                 messages in conversations, over every protocol
   telpher bench kafka                                 messages to topics over the Kafka protocol
   telpher bench quota                                 takes from quotas
+  telpher bench growth                                cost of a node by what it holds, 15 minutes
 
 Compare with other systems, after `cargo xtask peers`:
   telpher bench rpc --peers bench/peers/bin           with the floor, ZeroMQ, tarpc and tonic
@@ -60,6 +62,7 @@ pub(crate) enum Command {
     Kafka(kafka::Args),
     Store(store::Args),
     Quota(quota::Args),
+    Growth(growth::Args),
     Compare(compare::Args),
     Report(report::Args),
 }
@@ -79,6 +82,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Kafka(args) => kafka::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Quota(args) => quota::run(&args),
+        Command::Growth(args) => growth::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
     }

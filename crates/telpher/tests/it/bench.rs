@@ -380,3 +380,78 @@ fn strict_fails_on_flagged_figures() {
         .shows_error("flagged", "run without --strict");
     assert!(ended.stdout.contains("serial"), "the tables come first");
 }
+
+#[test]
+fn growth_measures_every_dimension_and_draws_the_curves() {
+    let place = place();
+    let line =
+        "growth --max 10 --log-max 2 --log-unit 4000000 --duration 50ms --repeats 2 --rest 0s";
+    let (_, found) = results(&place, line);
+    let curves = found["curves"].as_array().unwrap();
+    let names: Vec<_> = curves
+        .iter()
+        .map(|one| one["of"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "connections",
+            "topics",
+            "groups",
+            "mailboxes",
+            "conversations",
+            "buckets"
+        ]
+    );
+    for curve in curves {
+        let points = curve["points"].as_array().unwrap();
+        let items: Vec<_> = points
+            .iter()
+            .map(|one| one["items"].as_u64().unwrap())
+            .collect();
+        assert_eq!(items, [1, 10], "{curve:#}");
+        for point in points {
+            assert_eq!(point["cpu_us"].as_array().unwrap().len(), 2, "{point:#}");
+            assert!(point["rates"][1].as_f64().unwrap() > 0.0, "{point:#}");
+        }
+    }
+    let log: Vec<_> = found["log"].as_array().unwrap().iter().collect();
+    assert_eq!(log.len(), 2, "{found:#}");
+    for point in log {
+        for figure in [
+            "cpu_us",
+            "start_ms",
+            "read_begin_ms",
+            "read_end_ms",
+            "disk_bytes",
+        ] {
+            assert!(point[figure].as_f64().unwrap() > 0.0, "{point:#}");
+        }
+    }
+    assert_eq!(found["left_out"].as_array().unwrap().len(), 0, "{found:#}");
+    let made = results_directory(&place);
+    for file in [
+        "results.json",
+        "tables.md",
+        "growth-cpu.svg",
+        "growth-log.svg",
+    ] {
+        assert!(made.join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn growth_leaves_out_steps_beyond_its_limits_with_the_reason() {
+    let place = place();
+    let line = "growth --of topics,log --max 10 --log-max 1000 --rest 0s --limit 0s";
+    let (_, found) = results(&place, line);
+    let left_out = found["left_out"].as_array().unwrap();
+    let reasons: Vec<_> = left_out
+        .iter()
+        .map(|one| one["reason"].as_str().unwrap())
+        .collect();
+    assert_eq!(reasons[0], "starting a node did not fit into 0ns (--limit)");
+    assert_eq!(reasons[1], "the step before it was left out");
+    // Two steps of topics, and 1, 2, 5, 10, 20 and 1,000 GB.
+    assert_eq!(reasons.len(), 8, "{found:#}");
+}

@@ -140,18 +140,12 @@ impl Style {
 impl Outcome {
     /// Returns a function that prints the steps of a check.
     pub(super) fn steps(&self) -> impl FnMut(&str) + use<> {
-        let is_quiet = self.quiet;
-        move |step| {
-            if !is_quiet {
-                note(step);
-            }
-        }
+        steps(self.quiet)
     }
 
     /// Prints the report of a check: as text, or as JSON if requested.
     pub(super) fn print(&self, report: &impl Serialize, text: &str) -> Result<(), Failure> {
-        let value = serde_json::to_value(report).map_err(failure)?;
-        print(Format { json: self.json }, &value, text)
+        print_report(self.json, report, text)
     }
 
     /// Runs a benchmark, and writes and prints its results. `styles` are the default styles.
@@ -189,26 +183,51 @@ impl Outcome {
 
     /// The executables of the processes.
     pub(super) fn surroundings(&self) -> Result<Surroundings, Failure> {
-        Ok(Surroundings {
-            executable: std::env::current_exe().map_err(failure)?,
-            peers: self.peers.clone(),
-        })
+        surroundings(self.peers.as_deref())
     }
 
     fn environment(&self) -> Environment {
-        // The hidden flag is not part of the command that a user would type.
-        let mut arguments: Vec<String> = std::env::args().collect();
-        if let Some(at) = arguments.iter().position(|one| one == "--commit") {
-            arguments.drain(at..(at + 2).min(arguments.len()));
+        environment(self.commit.as_deref())
+    }
+}
+
+/// Returns a function that prints the steps of a check.
+pub(super) fn steps(is_quiet: bool) -> impl FnMut(&str) + use<> {
+    move |step| {
+        if !is_quiet {
+            note(step);
         }
-        if let Some(program) = arguments.first_mut() {
-            "telpher".clone_into(program);
-        }
-        let environment = Environment::gather(arguments).version(OURS, env!("CARGO_PKG_VERSION"));
-        match self.commit.as_deref().or(option_env!("TELPHER_COMMIT")) {
-            Some(commit) => environment.commit(commit),
-            None => environment,
-        }
+    }
+}
+
+/// Prints the report of a check: as text, or as JSON.
+pub(super) fn print_report(json: bool, report: &impl Serialize, text: &str) -> Result<(), Failure> {
+    let value = serde_json::to_value(report).map_err(failure)?;
+    print(Format { json }, &value, text)
+}
+
+/// Returns the executables of the processes.
+pub(super) fn surroundings(peers: Option<&Path>) -> Result<Surroundings, Failure> {
+    Ok(Surroundings {
+        executable: std::env::current_exe().map_err(failure)?,
+        peers: peers.map(Path::to_owned),
+    })
+}
+
+/// Gathers machine, versions and command. `commit` is the measured commit, if it is given.
+pub(super) fn environment(commit: Option<&str>) -> Environment {
+    // The hidden flag is not part of the command that a user would type.
+    let mut arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|one| one == "--commit") {
+        arguments.drain(at..(at + 2).min(arguments.len()));
+    }
+    if let Some(program) = arguments.first_mut() {
+        "telpher".clone_into(program);
+    }
+    let environment = Environment::gather(arguments).version(OURS, env!("CARGO_PKG_VERSION"));
+    match commit.or(option_env!("TELPHER_COMMIT")) {
+        Some(commit) => environment.commit(commit),
+        None => environment,
     }
 }
 
