@@ -62,14 +62,15 @@ fn leader(client: &mut Client) -> Option<i32> {
 #[test]
 fn member_answers_kafka_clients_while_no_member_leads() {
     let cluster = Cluster::start();
-    let first = cluster.leader();
-    let mut nodes = (0..3).filter(|it| *it != first);
-    let (member, other) = (nodes.next().unwrap(), nodes.next().unwrap());
-    let mut early = cluster.connect(member);
-    create(&mut early);
-    let signal = |signal| [first, other].map(|it| cluster.signal(it, signal));
+    create(&mut cluster.connect(cluster.leader()));
     let mut late = None;
-    eventually("the member knows the topic without a leader", || {
+    eventually("a member knows the topic without a leader", || {
+        // A leader that is deposed closes its connections, so the member must not lead.
+        let first = cluster.leader();
+        let mut nodes = (0..3).filter(|it| *it != first);
+        let (member, other) = (nodes.next().unwrap(), nodes.next().unwrap());
+        let mut early = cluster.connect(member);
+        let signal = |signal| [first, other].map(|it| cluster.signal(it, signal));
         signal(Signal::STOP);
         eventually("there is no leader", || {
             leader(&mut early).unwrap_or(-1) == -1
