@@ -11,6 +11,7 @@ mod suite;
 use std::collections::BTreeMap;
 
 pub use flag::{Flag, RaisedFlag, list, sentence};
+pub use rules::{is_busy_generator, is_noisy_host, is_too_short, is_unstable};
 pub(crate) use suite::kinds;
 pub use suite::{FlaggedCases, strict};
 

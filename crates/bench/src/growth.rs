@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::flags::Flag;
+use crate::format::thousands;
 use crate::model::Environment;
 use crate::plot;
 use crate::report::Table;
@@ -198,6 +199,15 @@ impl Curve {
 }
 
 impl Growth {
+    /// Adds a step that was not measured, with the reason.
+    pub fn leave_out(&mut self, of: Dimension, step: u64, reason: impl Into<String>) {
+        self.left_out.push(LeftOut {
+            of,
+            step,
+            reason: reason.into(),
+        });
+    }
+
     /// Parses a result.
     ///
     /// # Errors
@@ -226,8 +236,8 @@ impl Growth {
             table.row([
                 Some(format!(
                     "{} to {} {}",
-                    thousands(first.items),
-                    thousands(last.items),
+                    whole(first.items),
+                    whole(last.items),
                     curve.of.name()
                 )),
                 each.map(size),
@@ -285,7 +295,7 @@ impl Growth {
                 Dimension::Log => "GB of log",
                 items => items.name(),
             };
-            format!("- {} {unit}: {}\n", thousands(one.step), one.reason)
+            format!("- {} {unit}: {}\n", whole(one.step), one.reason)
         };
         let lines: String = self.left_out.iter().map(line).collect();
         match lines.is_empty() {
@@ -350,7 +360,7 @@ impl Growth {
             format!(
                 "{} {}: {}",
                 of.name(),
-                thousands(step),
+                whole(step),
                 flag_names(std::iter::once(flags))
             )
         };
@@ -379,6 +389,11 @@ fn two_figures(value: f64) -> String {
     format!("{value:.*}", decimals(value))
 }
 
+/// Formats an integer with commas.
+fn whole(value: u64) -> String {
+    thousands(value as f64, 0)
+}
+
 /// Formats a size in decimal units: `512 B`, `2.1 KB`, `20 GB`.
 pub(crate) fn size(bytes: f64) -> String {
     let (scale, unit) = match bytes.abs() {
@@ -392,19 +407,6 @@ pub(crate) fn size(bytes: f64) -> String {
         true => format!("{value:.0} {unit}"),
         false => format!("{value:.1} {unit}"),
     }
-}
-
-/// Formats an integer with commas.
-fn thousands(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

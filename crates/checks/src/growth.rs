@@ -23,7 +23,7 @@ use bench::workload::surroundings::Surroundings;
 use self::deadline::Deadline;
 use self::items::ItemNode;
 pub use self::plan::Plan;
-use self::step::{LeaveOut as _, StepError};
+use self::step::StepError;
 use crate::idle_memory;
 
 /// Measures all dimensions.
@@ -69,7 +69,7 @@ fn measure_items(
     let mut left_out: Option<String> = None;
     for step in item_steps(max) {
         if let Some(reason) = &left_out {
-            growth.leave_out(of, step, reason);
+            growth.leave_out(of, step, reason.as_str());
             continue;
         }
         progress(&format!("{}: {step}", of.name()));
@@ -77,7 +77,7 @@ fn measure_items(
         match items::measure(surroundings, plan, of, step, deadline) {
             Ok(point) => points.push(point),
             Err(StepError::LeftOut(reason)) => {
-                growth.leave_out(of, step, &reason);
+                growth.leave_out(of, step, reason);
                 left_out = Some("the step before it was left out".to_owned());
             }
             Err(StepError::Failed(error)) => return Err(error),

@@ -33,7 +33,7 @@ pub(crate) struct Guard {
 pub(crate) struct GroupRules {
     /// True if halted clients may only read, also what no limit counts.
     pub(crate) refuses_halted: bool,
-    /// What the routes serve, if only a node that is alone serves it.
+    /// The service of the routes, if only a node that is alone has it.
     pub(crate) alone: Option<&'static str>,
 }
 

@@ -6,7 +6,6 @@
 //! for good. Invariant: *the fast path answers a request as the router would*: both use the same
 //! [`FastPath`].
 
-mod patience;
 mod prefixed;
 mod write_wait;
 
@@ -16,10 +15,10 @@ use std::pin::pin;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use door::Patience;
 use http_api::reply::{Reply, push_number};
 use http_api::time::push_http_date;
 use http_api::{FastPath, Handle, Verdict, Version};
-use patience::Patience;
 use platform::Durable;
 pub(super) use prefixed::Prefixed;
 use quota_service::Desk;

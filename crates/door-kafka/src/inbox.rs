@@ -5,7 +5,7 @@
 //! at most eight times the bytes that have arrived. An empty buffer holds no memory.
 
 use bytes::{Bytes, BytesMut};
-use kafka::{ApiKey, FrameError, peek_api_key, take_frame};
+use kafka::{ApiKey, FrameError, peek_api_key, peek_frame_size, take_frame};
 
 /// The largest frame of an API other than Produce, in bytes: no other carries records.
 const OTHER_SIZE_MAX: usize = 16 << 20;
@@ -42,7 +42,8 @@ impl Inbox {
             false => &self.arrived,
         };
         let count = self.arrived.len() + chunk.len();
-        let size = whole_size(start).min(RESERVED_MAX * count).max(count);
+        let size = peek_frame_size(start).unwrap_or(count);
+        let size = size.min(RESERVED_MAX * count).max(count);
         self.arrived.reserve(size - self.arrived.len());
         self.arrived.extend_from_slice(chunk);
     }
@@ -50,10 +51,10 @@ impl Inbox {
     /// Returns the number of bytes that the next read should ask for at most: those that a frame
     /// lacks which has arrived in part, so that the frames after it get memory of their own.
     pub(super) fn read_max(&self) -> usize {
-        match whole_size(&self.arrived).saturating_sub(self.arrived.len()) {
-            0 => usize::MAX,
-            missing => missing,
-        }
+        let missing = peek_frame_size(&self.arrived)
+            .and_then(|size| size.checked_sub(self.arrived.len()))
+            .filter(|missing| *missing > 0);
+        missing.unwrap_or(usize::MAX)
     }
 
     /// Returns the next frame, without its size; `None` if it is incomplete.
@@ -73,14 +74,6 @@ impl Inbox {
         }
         Ok(frame)
     }
-}
-
-/// Returns the size of the frame at the start of received bytes, with the size itself; 0 if it has
-/// not arrived.
-fn whole_size(arrived: &[u8]) -> usize {
-    let announced = arrived.first_chunk().map(|it| i32::from_be_bytes(*it));
-    let size = announced.and_then(|size| usize::try_from(size).ok());
-    size.map_or(0, |size| size.saturating_add(size_of::<i32>()))
 }
 
 #[cfg(test)]

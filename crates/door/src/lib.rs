@@ -10,8 +10,11 @@
 
 mod accept;
 mod answer_queue;
+#[cfg(test)]
+mod counted_waker;
 mod gate;
 mod pass_end;
+mod patience;
 mod quota;
 pub mod reading;
 mod spawn;
@@ -23,6 +26,7 @@ pub use accept::{Accepting, Listen, WhenFull};
 pub use answer_queue::{AnswerQueue, Bound};
 pub use gate::{Gate, Open, Pass, Refused, Role};
 pub use pass_end::{PassEnd, drop_at_pass_end};
+pub use patience::Patience;
 pub use quota::FOREIGN_HOLD;
 pub use spawn::{Acceptor, Spawn, spawn_with};
 pub use sweep::sweep;

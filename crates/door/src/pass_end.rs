@@ -111,25 +111,13 @@ pub fn drop_at_pass_end<T: 'static>(take: impl FnOnce() -> T) -> bool {
 #[cfg(test)]
 mod tests {
     use std::rc::Rc;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::counted_waker::counted;
 
     #[test]
     fn values_of_a_pass_cause_one_wake_and_are_dropped_by_the_next_poll() {
-        let count = Arc::<Count>::default();
-        let waker = Waker::from(count.clone());
+        let (count, waker) = counted();
         let mut cx = Context::from_waker(&waker);
         let mut end = PassEnd::new();
         assert!(Pin::new(&mut end).poll(&mut cx).is_pending());
@@ -138,7 +126,7 @@ mod tests {
             for _ in 0..30 {
                 assert!(drop_at_pass_end(|| value.clone()));
             }
-            assert_eq!(count.0.load(Ordering::SeqCst), pass);
+            assert_eq!(count.get(), pass);
             assert_eq!(Rc::strong_count(&value), 31);
             assert!(Pin::new(&mut end).poll(&mut cx).is_pending());
             assert_eq!(Rc::strong_count(&value), 1);

@@ -140,27 +140,8 @@ impl Wake for One {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
-    fn counted() -> (Arc<Count>, Waker) {
-        let count = Arc::<Count>::default();
-        (count.clone(), Waker::from(count))
-    }
-
-    fn count(count: &Count) -> usize {
-        count.0.load(Ordering::SeqCst)
-    }
+    use crate::counted_waker::counted;
 
     #[test]
     fn thirty_task_wakes_cause_one_wake_of_the_thread() {
@@ -175,9 +156,9 @@ mod tests {
             std::thread::spawn(move || wakers.into_iter().for_each(Waker::wake))
                 .join()
                 .unwrap();
-            assert_eq!((count(&thread), count(&task)), (round, 30 * (round - 1)));
+            assert_eq!((thread.get(), task.get()), (round, 30 * (round - 1)));
             assert!(Pin::new(&mut together).poll(&mut cx).is_pending());
-            assert_eq!(count(&task), 30 * round);
+            assert_eq!(task.get(), 30 * round);
         }
     }
 
@@ -191,9 +172,9 @@ mod tests {
         let waker = waker(&task_waker);
         waker.wake_by_ref();
         drop(together);
-        assert_eq!(count(&task), 1);
+        assert_eq!(task.get(), 1);
         waker.wake_by_ref();
-        assert_eq!(count(&task), 2);
+        assert_eq!(task.get(), 2);
         assert!(super::waker(&task_waker).will_wake(&task_waker));
     }
 
@@ -201,6 +182,6 @@ mod tests {
     fn a_thread_without_together_wakes_tasks_at_once() {
         let (task, task_waker) = counted();
         waker(&task_waker).wake();
-        assert_eq!(count(&task), 1);
+        assert_eq!(task.get(), 1);
     }
 }

@@ -136,11 +136,7 @@ impl<'a> Fields<'a> {
         let Some(value) = self.idempotency_key else {
             return Ok(None);
         };
-        let text = std::str::from_utf8(value).unwrap_or_default().trim();
-        let quoted = text
-            .strip_prefix('"')
-            .and_then(|text| text.strip_suffix('"'));
-        let key = quoted.unwrap_or(text);
+        let key = unquoted(std::str::from_utf8(value).unwrap_or_default());
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
         if key.is_empty() || !key.bytes().all(is_allowed) {
             let detail =
@@ -165,13 +161,9 @@ fn if_match(
     let Some(value) = value else {
         return Ok(expect);
     };
-    let seq = std::str::from_utf8(value).ok().and_then(|text| {
-        let text = text.trim();
-        let quoted = text
-            .strip_prefix('"')
-            .and_then(|text| text.strip_suffix('"'));
-        quoted.unwrap_or(text).parse::<u64>().ok()
-    });
+    let seq = std::str::from_utf8(value)
+        .ok()
+        .and_then(|text| unquoted(text).parse::<u64>().ok());
     match (seq, expect) {
         (None, _) => Err(Problem::invalid(format!(
             "`if-match` must be {meaning}, as in `If-Match: \"41\"`"
@@ -181,6 +173,15 @@ fn if_match(
         ))),
         (seq, _) => Ok(seq),
     }
+}
+
+/// Returns the value of a field without spaces around it and without its quotes, if it has any.
+fn unquoted(text: &str) -> &str {
+    let text = text.trim();
+    let quoted = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    quoted.unwrap_or(text)
 }
 
 /// The last parameter of a path after the conversation's: a message id, or a participant.

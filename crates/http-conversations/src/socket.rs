@@ -20,7 +20,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use conversation_service::{Appended, Pending};
-use door::{AnswerQueue, Bound, Wakers};
+use door::{AnswerQueue, Bound, Patience, Wakers};
 use futures_util::{Sink, Stream};
 use http_api::Client;
 use http_api::Problem;
@@ -29,7 +29,7 @@ use model::ErrorCode;
 use platform::Durable;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 use self::command::Outcome;
 use self::watches::Watches;
@@ -138,10 +138,8 @@ struct Socket {
     wakers: Wakers,
     deferred: Option<DeferredCommand>,
     watches: Watches,
-    /// The timer of the next ping. It is not reset for every message: when it fires too early, it
-    /// is reset to `ping_at`.
-    ping: Pin<Box<Sleep>>,
-    ping_at: Instant,
+    /// The deadline of the next ping.
+    ping: Patience,
     /// Ends when the client's pass is revoked.
     revoked: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Ends when the node shuts down.
@@ -177,8 +175,7 @@ impl Socket {
             wakers: Wakers::default(),
             deferred: None,
             watches: Watches::default(),
-            ping: Box::pin(tokio::time::sleep(PING_INTERVAL)),
-            ping_at: Instant::now() + PING_INTERVAL,
+            ping: Patience::new(PING_INTERVAL),
             is_dirty: false,
             out: Vec::new(),
             _place: place,
@@ -372,15 +369,11 @@ impl Socket {
 
     fn keep_alive(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionEnd> {
         if self.is_dirty {
-            self.ping_at = Instant::now() + PING_INTERVAL;
+            self.ping.renew(Instant::now());
         }
-        while self.ping.as_mut().poll(cx).is_ready() {
-            let now = Instant::now();
-            if now >= self.ping_at {
-                self.ping_at = now + PING_INTERVAL;
-                self.send(Message::Ping(Bytes::new()))?;
-            }
-            self.ping.as_mut().reset(self.ping_at);
+        while self.ping.poll_over(cx).is_ready() {
+            self.ping.renew(Instant::now());
+            self.send(Message::Ping(Bytes::new()))?;
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ mod writer;
 
 pub use check::DamagedPage;
 pub use cursor::{Cursor, CursorRecord, Entries};
-pub use located::{Access, HEAD_SIZE, LocatedRecord, Visited};
+pub use located::{HEAD_SIZE, LocatedRecord, Reach, Visited};
 pub(crate) use located::{LOCATED_SIZE_MIN, head_of, is_cached};
 pub use reader::{Extent, segment_of};
 pub use records::RecordRef;

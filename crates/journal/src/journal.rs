@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::extent::{Access, ExtentError, LocatedRecord};
+use crate::extent::{ExtentError, LocatedRecord, Reach};
 use crate::followers::{Follow, Following};
 use crate::guard::Guard;
 use crate::health::{Health, HealthChanges};
@@ -241,6 +241,21 @@ impl Journal {
         read::read_in_memory(self.shard(shard), stream, from, limit)
     }
 
+    /// Reads like [`Journal::read`]; `None` if the records are not within reach.
+    pub fn read_within(
+        &self,
+        reach: Reach,
+        shard: ShardId,
+        stream: StreamId,
+        from: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Read>, ReadError> {
+        match reach {
+            Reach::Memory => self.read_in_memory(shard, stream, from, limit),
+            Reach::Disk => self.read(shard, stream, from, limit).map(Some),
+        }
+    }
+
     /// Reads like [`Journal::read`], but leaves long records that are filed in their files. They are
     /// checked when they are read from the device. Returns `None` if the records are not within
     /// reach.
@@ -250,10 +265,10 @@ impl Journal {
         stream: StreamId,
         from: u64,
         limit: ReadLimit,
-        access: Access,
+        reach: Reach,
     ) -> Result<Option<Read<LocatedRecord>>, ReadError> {
         let target = self.shard(shard);
-        read::locate(&self.shared, target, stream, from, limit, access)
+        read::locate(&self.shared, target, stream, from, limit, reach)
     }
 
     /// Wakes `waker` once when the stream has a durable record at `from` or later, or starts after

@@ -62,7 +62,7 @@ mod wait_word;
 pub use ::disk;
 pub use ::disk::{MeasuredDisk, StoredBytes, SyncCounts, SyncTimes};
 pub use background::Background;
-pub use extent::{Access, HEAD_SIZE, LocatedRecord};
+pub use extent::{HEAD_SIZE, LocatedRecord, Reach};
 pub use filing_stats::FilingStats;
 pub use followers::{Follow, Following};
 pub use guard::{AppendError, Appended, Guard};

@@ -1,8 +1,9 @@
 //! Reading a stream from memory, segments and extents.
 //!
 //! Only committed records are returned. Every byte was checked by a CRC on this read, or has been
-//! in memory since it was written; [`locate`] leaves long records in their files. A segment may be filed and recycled while it is being read. Then
-//! the check fails, and the read starts over and finds the extent.
+//! in memory since it was written; [`locate`] leaves long records in their files. A segment may be
+//! filed and recycled while it is being read. Then the check fails, and the read starts over and finds
+//! the extent.
 
 mod located;
 

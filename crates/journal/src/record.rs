@@ -92,20 +92,26 @@ pub enum RecordError {
 
 /// Appends a record to `body`. Its payload must be smaller than 4 GiB.
 pub fn encode(record: &RecordView<'_>, body: &mut Vec<u8>) {
-    encode_parts(record, &[record.bytes], body);
+    let header = RecordHeader {
+        stream: record.stream,
+        offset: record.offset,
+        kind: record.kind,
+        tag: record.tag,
+        length: record.bytes.len(),
+    };
+    encode_parts(&header, &[record.bytes], body);
 }
 
-/// Appends a record whose payload is in parts, instead of that of `record`.
-pub(crate) fn encode_parts(record: &RecordView<'_>, payload: &[&[u8]], body: &mut Vec<u8>) {
-    let length = size_of_parts(payload);
-    let mut header = [0; RECORD_HEADER_SIZE];
-    header[0..8].copy_from_slice(&record.stream.0.to_le_bytes());
-    header[8..16].copy_from_slice(&record.offset.to_le_bytes());
-    header[16..20].copy_from_slice(&(length as u32).to_le_bytes());
-    header[20] = record.kind.number();
-    header[21] = record.tag;
-    body.reserve(header.len() + length);
-    body.extend_from_slice(&header);
+/// Appends a record whose payload is in parts. They must have the length that `header` states.
+pub(crate) fn encode_parts(header: &RecordHeader, payload: &[&[u8]], body: &mut Vec<u8>) {
+    let mut bytes = [0; RECORD_HEADER_SIZE];
+    bytes[0..8].copy_from_slice(&header.stream.0.to_le_bytes());
+    bytes[8..16].copy_from_slice(&header.offset.to_le_bytes());
+    bytes[16..20].copy_from_slice(&(header.length as u32).to_le_bytes());
+    bytes[20] = header.kind.number();
+    bytes[21] = header.tag;
+    body.reserve(RECORD_HEADER_SIZE + header.length);
+    body.extend_from_slice(&bytes);
     for part in payload {
         body.extend_from_slice(part);
     }
@@ -121,7 +127,7 @@ pub(crate) fn size_of_parts(parts: &[&[u8]]) -> usize {
 pub struct RecordHeader {
     /// The record's stream.
     pub stream: StreamId,
-    /// As in [`RecordView`].
+    /// The record's offset; of a trim or an erase, the stream's new start.
     pub offset: u64,
     /// The record's effect.
     pub kind: RecordKind,

@@ -59,10 +59,9 @@ pub enum RequestError {
 
 /// Splits the first frame, without its size, off the received bytes; `None` if it is incomplete.
 pub fn take_frame(arrived: &mut BytesMut, size_max: usize) -> Result<Option<Bytes>, FrameError> {
-    let Some(announced) = arrived.first_chunk() else {
+    let Some(announced) = announced_size(arrived) else {
         return Ok(None);
     };
-    let announced = i32::from_be_bytes(*announced);
     let size = usize::try_from(announced)
         .ok()
         .filter(|&size| size <= size_max)
@@ -75,6 +74,19 @@ pub fn take_frame(arrived: &mut BytesMut, size_max: usize) -> Result<Option<Byte
     }
     arrived.advance(SIZE_SIZE);
     Ok(Some(arrived.split_to(size).freeze()))
+}
+
+/// Returns the size of the frame at the start of the received bytes as announced, without the size
+/// itself, if it has arrived.
+fn announced_size(arrived: &[u8]) -> Option<i32> {
+    arrived.first_chunk().map(|size| i32::from_be_bytes(*size))
+}
+
+/// Returns the bytes of the frame at the start of the received ones, with its size; `None` if the size
+/// has not arrived or is invalid.
+pub fn peek_frame_size(arrived: &[u8]) -> Option<usize> {
+    let size = usize::try_from(announced_size(arrived)?).ok()?;
+    Some(size.saturating_add(SIZE_SIZE))
 }
 
 /// Returns the API key of the request at the start of the received bytes, if it has arrived and is

@@ -37,7 +37,7 @@ pub use frame::{
     EncodedResponse, encode_api_versions_refusal, encode_request, encode_response,
     encode_response_around, encode_response_with_errors,
 };
-pub use frame::{FrameError, RequestError, peek_api_key, take_frame};
+pub use frame::{FrameError, RequestError, peek_api_key, peek_frame_size, take_frame};
 pub use frame::{decode_request, decode_response, response_correlation_id};
 pub use header::RequestHeader;
 pub use leadership::{CurrentLeader, NodeEndpoint};

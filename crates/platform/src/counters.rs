@@ -134,7 +134,7 @@ thread_local! {
     static STRIPE: usize = STRIPE_NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
 }
 
-/// One stripe's part of the counters. It shares no cache line with another; processors fetch lines
+/// The counts of the threads of a stripe. No two stripes share a cache line; processors fetch lines
 /// of 64 bytes in pairs.
 #[derive(Debug)]
 #[repr(align(128))]

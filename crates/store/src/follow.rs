@@ -2,11 +2,10 @@
 
 use std::task::{Poll, Waker};
 
-use journal::Following;
+use journal::{Following, Reach};
 use platform::Pending;
 
 use crate::error::StreamError;
-use crate::reach::Reach;
 use crate::stream::{Range, Stream, StreamExtract};
 use crate::streams::Streams;
 

@@ -14,17 +14,17 @@ mod error;
 mod follow;
 mod health;
 mod names;
-mod reach;
 mod store;
 mod stream;
 mod streams;
+
+pub use journal::Reach;
 
 pub use directory::{DIRECTORY, Kind, Location, Malformed, NamedStream, namespace_of};
 pub use error::{FollowError, OpenError, StorageError, StreamError, StreamsError};
 pub use follow::StreamFollower;
 pub use health::{Health, StorageEvent, StorageState, StorageView, StorageWatch, SyncTimesView};
 pub use names::NameCursor;
-pub use reach::Reach;
 pub use store::{AppendSize, Store};
 pub use stream::{AppendedRecords, Range, StoredRecord, Stream, StreamExtract};
 pub use streams::{Retention, StreamView, Streams};

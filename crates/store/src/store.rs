@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
 use journal::{
-    AppendError, Follow, Following, Guard, Health, Journal, Read, ReadError, ReadLimit, Record,
-    ShardId, StreamId,
+    AppendError, Follow, Following, Guard, Health, Journal, Reach, Read, ReadError, ReadLimit,
+    Record, ShardId, StreamId,
 };
 use parking_lot::RwLock;
 use platform::Durable;
@@ -15,7 +15,6 @@ use crate::directory::entry::Entry;
 use crate::directory::table::Directory;
 use crate::directory::{self, DIRECTORY, Kind, Location, load, upgrade};
 use crate::error::{FollowError, OpenError, StorageError};
-use crate::reach::Reach;
 
 /// The journal's streams by name.
 ///
@@ -345,7 +344,8 @@ impl Store {
         from: u64,
         limit: ReadLimit,
     ) -> Result<Option<Read>, ReadError> {
-        reach.read(&self.journal, location, from, limit)
+        let Location { shard, stream } = location;
+        self.journal.read_within(reach, shard, stream, from, limit)
     }
 
     /// Registers the waker for a durable record at or after `from`; `None` if there is one already.

@@ -1,12 +1,11 @@
 //! Raw streams: appends and reads.
 
-use journal::{AppendError, Guard, ReadError, ReadLimit, ShardId, StreamId};
+use journal::{AppendError, Guard, Reach, ReadError, ReadLimit, ShardId, StreamId};
 use model::{Name, SYSTEM_ORG};
 use platform::{Counter, Pending, RequestContext};
 
 use crate::directory::{Kind, Location};
 use crate::error::StreamError;
-use crate::reach::Reach;
 use crate::store::{AppendSize, Store};
 use crate::streams::Streams;
 

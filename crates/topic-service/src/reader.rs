@@ -46,11 +46,11 @@ impl BatchBytes for Bytes {
     fn read(
         reach: Reach,
         journal: &Journal,
-        at: Location,
+        Location { shard, stream }: Location,
         from: u64,
         limit: ReadLimit,
     ) -> Result<Option<Read>, ReadError> {
-        reach.read(journal, at, from, limit)
+        journal.read_within(reach, shard, stream, from, limit)
     }
 
     fn place(record: &Record) -> (u64, u8) {
@@ -69,11 +69,11 @@ impl BatchBytes for StoredBytes {
     fn read(
         reach: Reach,
         journal: &Journal,
-        at: Location,
+        Location { shard, stream }: Location,
         from: u64,
         limit: ReadLimit,
     ) -> Result<Option<Read<LocatedRecord>>, ReadError> {
-        reach.locate(journal, at, from, limit)
+        journal.locate(shard, stream, from, limit, reach)
     }
 
     fn place(record: &LocatedRecord) -> (u64, u8) {

@@ -7,6 +7,27 @@ use crate::model::{Case, Metric, Metrics, Mode};
 use crate::process::Role;
 use crate::stats::Description;
 
+/// Returns true if a window has too few messages, or is too short, to be trusted.
+pub fn is_too_short(window_ns: u64, messages: u64) -> bool {
+    window_ns < 1_000_000_000 || messages < 1_000
+}
+
+/// Returns true if a generator that used this share of a core, in percent, may limit the rate.
+pub fn is_busy_generator(percent: f64) -> bool {
+    percent > 90.0
+}
+
+/// Returns true if these shares of the machine's CPU time, stolen and used by others, in percent, may
+/// have disturbed a run.
+pub fn is_noisy_host(steal_percent: f64, foreign_percent: f64) -> bool {
+    steal_percent > 2.0 || foreign_percent > 20.0
+}
+
+/// Returns true if repeats that vary by this much, in percent of their mean, differ too much.
+pub fn is_unstable(variation_percent: f64) -> bool {
+    variation_percent > 10.0
+}
+
 pub(super) fn pacing_limited(case: &Case, metrics: &Metrics) -> Option<String> {
     let achieved = metrics.get(Metric::SenderRate).filter(|_| case.paced())?;
     let share = 100.0 * achieved / case.rate as f64;
@@ -14,7 +35,7 @@ pub(super) fn pacing_limited(case: &Case, metrics: &Metrics) -> Option<String> {
 }
 
 pub(super) fn too_short(measured: &Measurement) -> Option<String> {
-    let short = measured.window_ns < 1_000_000_000 || measured.completed < 1_000;
+    let short = is_too_short(measured.window_ns, measured.completed);
     let window_s = measured.window_ns as f64 / 1e9;
     short.then(|| format!("{} messages in {window_s:.3} s", measured.completed))
 }
@@ -25,7 +46,7 @@ pub(super) fn generator_limited(metrics: &Metrics, measured: &Measurement) -> Op
         .filter(|usage| usage.role == Role::Sender && usage.wall_ns > 0)
         .filter_map(|usage| Some(100.0 * usage.cpu_ns? as f64 / usage.wall_ns as f64))
         .fold(0.0, f64::max);
-    if busiest > 90.0 {
+    if is_busy_generator(busiest) {
         return Some(format!("sender used {busiest:.0} % of a core"));
     }
     let lag = metrics.get(Metric::LagP99).filter(|lag_ms| *lag_ms > 1.0)?;
@@ -47,7 +68,7 @@ pub(super) fn little_mismatch(case: &Case, metrics: &Metrics) -> Option<String> 
 pub(super) fn noisy_host(metrics: &Metrics) -> Option<String> {
     let steal = metrics.get(Metric::HostSteal)?;
     let foreign = metrics.get(Metric::HostForeign)?;
-    (steal > 2.0 || foreign > 20.0)
+    is_noisy_host(steal, foreign)
         .then(|| format!("{steal:.1} % stolen, {foreign:.1} % used by others"))
 }
 
@@ -71,5 +92,5 @@ pub(super) fn slow_disk(metrics: &Metrics) -> Option<String> {
 pub(super) fn unstable(case: &Case, metrics: &BTreeMap<Metric, Description>) -> Option<String> {
     let metric = case.headline().first()?;
     let variation = 100.0 * metrics.get(metric)?.variation?;
-    (variation > 10.0).then(|| format!("{} varies by {variation:.1} %", metric.label()))
+    is_unstable(variation).then(|| format!("{} varies by {variation:.1} %", metric.label()))
 }

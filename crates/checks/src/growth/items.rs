@@ -3,7 +3,7 @@
 use std::fs;
 use std::thread;
 
-use bench::flags::Flag;
+use bench::flags::{Flag, is_busy_generator, is_too_short, is_unstable};
 use bench::growth::{Dimension, Point};
 use bench::process::{Role, Usage, Watch};
 use bench::stats::describe;
@@ -113,62 +113,49 @@ pub(super) fn measure(
         let window_ns = now_ns() - begin_ns;
         let own_ns = own_cpu_ns() - own_before_ns;
         let usage = watch.stop();
-        point.add(sent, window_ns, own_ns, &usage)?;
+        add_repeat(&mut point, sent, window_ns, own_ns, &usage)?;
     }
-    point.finish();
+    finish(&mut point);
     Ok(point)
 }
 
-trait Repeat {
-    fn add(
-        &mut self,
-        sent: u64,
-        window_ns: u64,
-        own_ns: u64,
-        usage: &Usage,
-    ) -> Result<(), StepError>;
-    fn finish(&mut self);
+/// Adds a repeat: so many messages in a window, in which this process used `own_ns` of CPU time.
+fn add_repeat(
+    point: &mut Point,
+    sent: u64,
+    window_ns: u64,
+    own_ns: u64,
+    usage: &Usage,
+) -> Result<(), StepError> {
+    let cpu_ns = usage.roles.first().and_then(|node| node.cpu_ns);
+    let cpu_ns = cpu_ns.ok_or_else(|| node_error("the node ended under the load"))?;
+    if sent == 0 {
+        return Err(node_error("no message was answered within the window").into());
+    }
+    point.rates.push(sent as f64 * 1e9 / window_ns as f64);
+    point.cpu_us.push(cpu_ns as f64 / 1e3 / sent as f64);
+    if is_too_short(window_ns, sent) {
+        point.flags.push(Flag::TooShort);
+    }
+    // The messages of groups are sent by several threads.
+    if is_busy_generator(100.0 * own_ns as f64 / window_ns as f64) {
+        point.flags.push(Flag::GeneratorLimited);
+    }
+    point.flags.extend(noisy_host(usage));
+    Ok(())
 }
 
-impl Repeat for Point {
-    fn add(
-        &mut self,
-        sent: u64,
-        window_ns: u64,
-        own_ns: u64,
-        usage: &Usage,
-    ) -> Result<(), StepError> {
-        let cpu_ns = usage.roles.first().and_then(|node| node.cpu_ns);
-        let cpu_ns = cpu_ns.ok_or_else(|| node_error("the node ended under the load"))?;
-        if sent == 0 {
-            return Err(node_error("no message was answered within the window").into());
-        }
-        self.rates.push(sent as f64 * 1e9 / window_ns as f64);
-        self.cpu_us.push(cpu_ns as f64 / 1e3 / sent as f64);
-        if window_ns < 1_000_000_000 || sent < 1_000 {
-            self.flags.push(Flag::TooShort);
-        }
-        // The messages of groups are sent by several threads.
-        if own_ns as f64 > 0.9 * window_ns as f64 {
-            self.flags.push(Flag::GeneratorLimited);
-        }
-        self.flags.extend(noisy_host(usage));
-        Ok(())
+/// Adds the flag of all repeats together, and names each flag once.
+fn finish(point: &mut Point) {
+    let varies = |values: &[f64]| {
+        let variation = describe(values).and_then(|one| one.variation);
+        variation.is_some_and(|variation| is_unstable(100.0 * variation))
+    };
+    if varies(&point.rates) || varies(&point.cpu_us) {
+        point.flags.push(Flag::Unstable);
     }
-
-    fn finish(&mut self) {
-        let varies = |values: &[f64]| {
-            let described = describe(values);
-            described
-                .and_then(|one| one.variation)
-                .is_some_and(|variation| variation > 0.1)
-        };
-        if varies(&self.rates) || varies(&self.cpu_us) {
-            self.flags.push(Flag::Unstable);
-        }
-        self.flags.sort_unstable();
-        self.flags.dedup();
-    }
+    point.flags.sort_unstable();
+    point.flags.dedup();
 }
 
 /// Raises this process's limit of file descriptors; each connection needs one here and one in the

@@ -42,7 +42,7 @@ const STRIDE: u64 = 7_368_787;
 /// Number of messages, or the time to send them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// One message to each item, in order.
+    /// A message to every item, by ascending number.
     EachOnce,
     /// Messages to scattered items until the window is over.
     Window(Duration),

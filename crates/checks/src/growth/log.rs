@@ -19,7 +19,7 @@ use meter::clock::now_ns;
 
 use super::deadline::Deadline;
 use super::plan::Plan;
-use super::step::{LeaveOut as _, SETTLE, StepError, first_line, node_error, noisy_host};
+use super::step::{SETTLE, StepError, first_line, node_error, noisy_host};
 use crate::{idle_memory, space};
 
 /// Name of the topic, which has one partition.
@@ -70,7 +70,7 @@ pub(super) fn measure(
                 (node, before) = (started, step);
             }
             Err(StepError::LeftOut(reason)) => {
-                growth.leave_out(Dimension::Log, step, &reason);
+                growth.leave_out(Dimension::Log, step, reason);
                 for later in steps {
                     growth.leave_out(Dimension::Log, later, "the step before it was left out");
                 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use bench::flags::Flag;
-use bench::growth::{Dimension, Growth, LeftOut};
+use bench::flags::{Flag, is_noisy_host};
 use bench::process::Usage;
 use bench::workload::error::WorkloadError;
 
@@ -23,26 +22,10 @@ impl<E: Into<WorkloadError>> From<E> for StepError {
     }
 }
 
-/// Record of the steps that were left out.
-pub(super) trait LeaveOut {
-    /// Adds a step, with the reason.
-    fn leave_out(&mut self, of: Dimension, step: u64, reason: &str);
-}
-
-impl LeaveOut for Growth {
-    fn leave_out(&mut self, of: Dimension, step: u64, reason: &str) {
-        self.left_out.push(LeftOut {
-            of,
-            step,
-            reason: reason.to_owned(),
-        });
-    }
-}
-
-/// Returns the flag of a machine with other load, by the rule of the other benchmarks.
+/// Returns the flag of a machine with other load.
 pub(super) fn noisy_host(usage: &Usage) -> Option<Flag> {
     let host = usage.host?;
-    (host.steal_percent > 2.0 || host.foreign_percent > 20.0).then_some(Flag::NoisyHost)
+    is_noisy_host(host.steal_percent, host.foreign_percent).then_some(Flag::NoisyHost)
 }
 
 pub(super) fn node_error(problem: &str) -> WorkloadError {

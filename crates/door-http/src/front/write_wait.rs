@@ -8,15 +8,14 @@ use std::future::poll_fn;
 use std::task::Context;
 
 use axum::http::Method;
-use door::Wakers;
+use door::{Patience, Wakers};
 use http_api::reply::Reply;
 use http_api::{WrittenReply, within_write_limit};
 use tokio::time::Instant;
 
-use super::patience::Patience;
 use crate::revocable::{self, GRACE};
 
-/// What the waits of a connection share.
+/// The timer and the wakers of all waits of a connection.
 #[derive(Default)]
 pub(super) struct WriteWait {
     wakers: Wakers,

@@ -1,8 +1,9 @@
 //! Fetch: reads record batches from partitions, and waits if there are fewer than `min.bytes`.
 //!
 //! Batches are sent as they are stored, long ones from the files that they are stored in. They are
-//! located, or read, when their answer is the next to be sent; if the disk does not deliver them in time, the answer is an error. There are no fetch sessions
-//! (KIP-227): session 0 says so, and every request is a full one.
+//! located, or read, when their answer is the next to be sent; if the disk does not deliver them in
+//! time, the answer is an error. There are no fetch sessions (KIP-227): session 0 says so, and every
+//! request is a full one.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -127,7 +127,7 @@ impl Bench {
         Self::with_membership(gate, users, options, topics, None)
     }
 
-    /// One with small segments on this disk, whose life is the `starts`th.
+    /// A bench with small segments on this disk, at the `starts`th start of its node.
     pub(crate) fn on_disk(disk: Arc<dyn Disk>, starts: u64) -> Self {
         let options = door_testing::journal_options(starts);
         let users = Some(Arc::new(NoUsers) as Arc<dyn Users>);
@@ -148,7 +148,7 @@ impl Bench {
         Self::with_disk(disks, gate, users, options, topics, membership)
     }
 
-    /// One whose journal is on the second disk.
+    /// A bench whose journal is on the second disk.
     fn with_disk(
         (disk, journal_disk): (SimulatedDisk, Arc<dyn Disk>),
         gate: Arc<dyn Gate>,

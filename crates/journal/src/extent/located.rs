@@ -39,12 +39,12 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether a read may wait for the disk.
+/// The reach of a read: memory only, or also the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// It may not: what is not in memory is out of reach.
+pub enum Reach {
+    /// Memory only: never waits.
     Memory,
-    /// It may.
+    /// Also the disk: may wait.
     Disk,
 }
 
@@ -135,7 +135,7 @@ impl Extent {
         &self,
         stream: StreamId,
         from: u64,
-        access: Access,
+        reach: Reach,
         visit: &mut Visit<'_>,
     ) -> Result<Visited, ExtentError> {
         let Some(begin) = self.index.seek(stream, from) else {
@@ -148,8 +148,8 @@ impl Extent {
                 break;
             }
             let visited = match self.has_long_records(number) {
-                true => self.locate_in(number, (stream, from), access, visit)?,
-                false => match self.short_page(number, access, &mut room)? {
+                true => self.locate_in(number, (stream, from), reach, visit)?,
+                false => match self.short_page(number, reach, &mut room)? {
                     Some(page) => self.visit_page(&page, (stream, from), visit)?,
                     None => Visited::OutOfReach,
                 },
@@ -175,10 +175,10 @@ impl Extent {
         &self,
         number: usize,
         (stream, from): (StreamId, u64),
-        access: Access,
+        reach: Reach,
         visit: &mut Visit<'_>,
     ) -> Result<Visited, ExtentError> {
-        let mut page = PartialPage::new(self, number, access);
+        let mut page = PartialPage::new(self, number, reach);
         let Some(mut walk) = page.walk()? else {
             return Ok(Visited::OutOfReach);
         };
@@ -214,10 +214,10 @@ impl Extent {
     fn short_page(
         &self,
         number: usize,
-        access: Access,
+        reach: Reach,
         room: &mut usize,
     ) -> Result<Option<Page>, ExtentError> {
-        if access == Access::Disk {
+        if reach == Reach::Disk {
             return self.records_page(number).map(Some);
         }
         let (place, length) = self.index.records_page(number);
@@ -276,13 +276,13 @@ struct PartialPage<'a> {
     file: &'a Arc<dyn File>,
     place: u64,
     length: usize,
-    access: Access,
+    reach: Reach,
     /// All of it, once it was read.
     bytes: Option<Vec<u8>>,
 }
 
 impl<'a> PartialPage<'a> {
-    fn new(extent: &'a Extent, number: usize, access: Access) -> PartialPage<'a> {
+    fn new(extent: &'a Extent, number: usize, reach: Reach) -> PartialPage<'a> {
         let (place, length) = extent.index.records_page(number);
         PartialPage {
             extent,
@@ -290,7 +290,7 @@ impl<'a> PartialPage<'a> {
             file: extent.records_file(),
             place,
             length: length as usize,
-            access,
+            reach,
             bytes: None,
         }
     }
@@ -315,7 +315,7 @@ impl<'a> PartialPage<'a> {
                 return Ok(true);
             }
         }
-        if self.access == Access::Memory {
+        if self.reach == Reach::Memory {
             return Ok(false);
         }
         let bytes = self.bytes()?;
@@ -335,6 +335,7 @@ impl<'a> PartialPage<'a> {
                 self.place,
             )?;
             self.extent.check_page(self.number, &bytes)?;
+            self.extent.checked.note(self.number);
             self.bytes = Some(bytes);
         }
         Ok(self.bytes.as_deref().unwrap_or_default())

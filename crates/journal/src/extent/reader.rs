@@ -220,20 +220,27 @@ impl Extent {
         Some(records::Walk::of_piece(piece.count, piece.time_ms))
     }
 
-    /// Checks the bytes of a page of records, or of a piece, and notes that it was checked.
-    pub(super) fn check_page(&self, number: usize, bytes: &[u8]) -> Result<(), ExtentError> {
+    /// Checks the bytes of a page of records, or of a piece. Returns its head, and the time of the
+    /// records of a piece.
+    pub(super) fn check_page(
+        &self,
+        number: usize,
+        bytes: &[u8],
+    ) -> Result<(Head, u64), ExtentError> {
         let (place, _) = self.index.records_page(number);
-        match (&self.source, &self.index.pieces) {
-            (Source::InPlace { segment, .. }, Some(pieces)) => {
-                segment.check(place, &pieces[number], bytes)?;
-            }
-            _ => {
-                page::check(bytes, Kind::Records, self.salt, place)
-                    .map_err(|damage| damage.at(&self.path, place))?;
-            }
-        }
-        self.checked.note(number);
-        Ok(())
+        let (Source::InPlace { segment, .. }, Some(pieces)) = (&self.source, &self.index.pieces)
+        else {
+            let head = page::check(bytes, Kind::Records, self.salt, place);
+            return Ok((head.map_err(|damage| damage.at(&self.path, place))?, 0));
+        };
+        let piece = &pieces[number];
+        segment.check(place, piece, bytes)?;
+        let head = Head {
+            kind: Kind::Pieces,
+            count: piece.count,
+            before: piece.before,
+        };
+        Ok((head, piece.time_ms))
     }
 
     /// Returns the identity.
@@ -437,22 +444,7 @@ impl Extent {
     /// Returns the page of records, or the piece, that has these bytes, which it checks.
     pub(super) fn page_of(&self, number: usize, bytes: Bytes) -> Result<Page, ExtentError> {
         let (place, _) = self.index.records_page(number);
-        let (head, time_ms) = match (&self.source, &self.index.pieces) {
-            (Source::InPlace { segment, .. }, Some(pieces)) => {
-                let piece = &pieces[number];
-                segment.check(place, piece, &bytes)?;
-                let head = Head {
-                    kind: Kind::Pieces,
-                    count: piece.count,
-                    before: piece.before,
-                };
-                (head, piece.time_ms)
-            }
-            _ => {
-                let head = page::check(&bytes, Kind::Records, self.salt, place);
-                (head.map_err(|damage| damage.at(&self.path, place))?, 0)
-            }
-        };
+        let (head, time_ms) = self.check_page(number, &bytes)?;
         Ok(Page {
             bytes,
             head,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cursor::Entries;
-use super::located::{Access, LocatedRecord, Visited};
+use super::located::{LocatedRecord, Reach, Visited};
 use super::{Entry, Extent, ExtentError, Identity, RetainedSegments};
 use crate::disk::Disk;
 use crate::{ShardId, StreamId};
@@ -158,11 +158,11 @@ impl ExtentSet {
         shard: ShardId,
         stream: StreamId,
         from: u64,
-        access: Access,
+        reach: Reach,
         visit: &mut dyn FnMut(LocatedRecord) -> ControlFlow<()>,
     ) -> Result<Visited, ExtentError> {
         for extent in self.extents_from(shard, stream, from) {
-            let visited = extent.locate(stream, from, access, visit)?;
+            let visited = extent.locate(stream, from, reach, visit)?;
             if visited != Visited::All {
                 return Ok(visited);
             }

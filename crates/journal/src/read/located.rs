@@ -16,7 +16,7 @@ use crate::StreamId;
 use crate::block::BLOCK_HEADER_SIZE;
 use crate::disk::{File, FileRange, StoredBytes};
 use crate::extent::{
-    Access, HEAD_SIZE, LOCATED_SIZE_MIN, LocatedRecord, Visited, head_of, is_cached,
+    HEAD_SIZE, LOCATED_SIZE_MIN, LocatedRecord, Reach, Visited, head_of, is_cached,
 };
 use crate::record::{self, RECORD_HEADER_SIZE, RecordKind};
 use crate::shard::Shard;
@@ -30,7 +30,7 @@ pub(crate) fn locate(
     stream: StreamId,
     from: u64,
     limit: ReadLimit,
-    access: Access,
+    reach: Reach,
 ) -> Result<Option<Read<LocatedRecord>>, ReadError> {
     'plan: loop {
         let plan = plan(&shard.state.lock(), stream, from, limit);
@@ -40,7 +40,7 @@ pub(crate) fn locate(
         let mut collector = RecordCollector::new(limit);
         if from < plan.unfiled {
             let extents = &plan.extents;
-            let visited = extents.locate(shard.id, stream, from, access, &mut |located| {
+            let visited = extents.locate(shard.id, stream, from, reach, &mut |located| {
                 if located.offset >= plan.unfiled {
                     return ControlFlow::Break(());
                 }
@@ -63,7 +63,7 @@ pub(crate) fn locate(
                 }
                 continue;
             }
-            if access == Access::Memory && run.body.is_none() {
+            if reach == Reach::Memory && run.body.is_none() {
                 return Ok(None);
             }
             match body_of(shared, shard, run)? {

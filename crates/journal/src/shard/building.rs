@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{BlockBytes, BlockOrder, BuildingBlock, BuiltBlock, State, Trim};
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
-use crate::record::{self, RecordKind, RecordView};
+use crate::record::{self, RecordHeader, RecordKind};
 use crate::votes::Vote;
 use crate::{Index, StreamId};
 
@@ -75,30 +75,31 @@ impl State {
         let (index, place) = self.next_place(time_ms);
         let entry = self.streams.entry(stream).or_default();
         let offset = entry.next;
-        entry.push(index, place, record::size_of_parts(payload) as u32);
-        let record = RecordView {
+        let length = record::size_of_parts(payload);
+        entry.push(index, place, length as u32);
+        let header = RecordHeader {
             stream,
             offset,
             kind: RecordKind::Data,
             tag,
-            bytes: &[],
+            length,
         };
-        self.encode(&record, payload, time_ms);
+        self.encode(&header, payload, time_ms);
         offset
     }
 
     /// Appends a trim or an erase. It takes effect when its block is committed.
     pub(crate) fn mark(&mut self, kind: RecordKind, stream: StreamId, start: u64, now_ms: u64) {
-        let record = RecordView {
+        let header = RecordHeader {
             stream,
             offset: start,
             kind,
             tag: 0,
-            bytes: &[],
+            length: 0,
         };
         let time_ms = self.advance_time(now_ms);
         let (index, _) = self.next_place(time_ms);
-        self.encode(&record, &[], time_ms);
+        self.encode(&header, &[], time_ms);
         self.trims.push_back(Trim {
             index,
             stream,
@@ -139,9 +140,9 @@ impl State {
     }
 
     /// Encodes a record with this payload at [`State::next_place`].
-    fn encode(&mut self, record: &RecordView<'_>, payload: &[&[u8]], time_ms: u64) {
+    fn encode(&mut self, header: &RecordHeader, payload: &[&[u8]], time_ms: u64) {
         if let Some(built) = &mut self.building {
-            record::encode_parts(record, payload, &mut built.bytes);
+            record::encode_parts(header, payload, &mut built.bytes);
             built.count += 1;
             built.time_ms = time_ms;
         }

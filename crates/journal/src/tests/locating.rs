@@ -33,7 +33,7 @@ fn written(disk: &Arc<SimulatedDisk>, count: u64) -> SteppedJournal {
 fn locate(stepped: &SteppedJournal, from: u64, limit: ReadLimit) -> Option<Read<LocatedRecord>> {
     let located = stepped
         .journal
-        .locate(SHARD, STREAM, from, limit, Access::Disk);
+        .locate(SHARD, STREAM, from, limit, Reach::Disk);
     located.unwrap()
 }
 
@@ -92,8 +92,8 @@ fn located_records_stay_whole_when_their_segment_is_filed_and_others_are_written
     }
     stepped.line.forget_tail();
     let limit = ALL;
-    let access = Access::Memory;
-    let located = stepped.journal.locate(SHARD, STREAM, 0, limit, access);
+    let reach = Reach::Memory;
+    let located = stepped.journal.locate(SHARD, STREAM, 0, limit, reach);
     let located = located.unwrap().unwrap().records;
     assert_eq!(located.len(), 3);
     // Short records, so that the segments are copied and used again.
@@ -114,7 +114,7 @@ fn locating_without_the_disk_needs_records_in_memory() {
     let locate = |from| {
         stepped
             .journal
-            .locate(SHARD, STREAM, from, ALL, Access::Memory)
+            .locate(SHARD, STREAM, from, ALL, Reach::Memory)
     };
     assert_eq!(locate(0).unwrap(), None);
     assert_eq!(locate(57).unwrap(), None, "its body was forgotten");
@@ -127,7 +127,7 @@ fn locating_without_the_disk_needs_records_in_memory() {
         stepped.settle();
         stepped
             .journal
-            .locate(SHARD, STREAM, 0, ALL, Access::Memory)
+            .locate(SHARD, STREAM, 0, ALL, Reach::Memory)
             .unwrap_err()
     };
     assert!(matches!(error, ReadError::Trimmed { start: 59 }));

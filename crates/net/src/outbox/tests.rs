@@ -1,15 +1,17 @@
+use std::io::IoSlice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::stream::Following;
 
-/// Takes `room` bytes and then blocks.
+/// Takes `room` bytes, of several buffers at once, and then blocks.
 #[derive(Default)]
-struct LimitedSink {
-    taken: Mutex<Vec<u8>>,
-    room: AtomicUsize,
+pub(crate) struct LimitedSink {
+    pub(crate) taken: Mutex<Vec<u8>>,
+    pub(crate) room: AtomicUsize,
     broken: std::sync::atomic::AtomicBool,
 }
 
@@ -25,6 +27,12 @@ impl Sink for LimitedSink {
         self.room.fetch_sub(count, Ordering::Relaxed);
         self.taken.lock().extend_from_slice(&bytes[..count]);
         Ok(count)
+    }
+
+    fn try_write_vectored(&self, buffers: &[IoSlice<'_>], _: Following) -> io::Result<usize> {
+        assert!(buffers.iter().all(|buffer| !buffer.is_empty()));
+        let bytes: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.to_vec()).collect();
+        self.try_write(&bytes)
     }
 
     fn poll_writable(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,13 +1,13 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use parking_lot::Mutex;
 use proptest::prelude::*;
 use tokio::io::AsyncReadExt;
 
 use super::*;
+use crate::outbox::tests::LimitedSink;
 use crate::{Outbox, listen_tcp, split_tcp};
 
 /// Bytes of a file that begin at `place`.
@@ -49,42 +49,6 @@ impl FileBytes for Unsendable {
     }
 }
 
-/// Takes `room` bytes, of several buffers at once, and then blocks.
-#[derive(Default)]
-struct VectoredSink {
-    taken: Mutex<Vec<u8>>,
-    room: AtomicUsize,
-}
-
-impl Sink for VectoredSink {
-    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.try_write_vectored(&[IoSlice::new(bytes)], Following::Nothing)
-    }
-
-    fn try_write_vectored(&self, buffers: &[IoSlice<'_>], _: Following) -> io::Result<usize> {
-        assert!(buffers.iter().all(|buffer| !buffer.is_empty()));
-        let bytes: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.to_vec()).collect();
-        let count = bytes.len().min(self.room.load(Ordering::Relaxed));
-        if count == 0 {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        self.room.fetch_sub(count, Ordering::Relaxed);
-        self.taken.lock().extend_from_slice(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn poll_writable(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.room.load(Ordering::Relaxed) {
-            0 => Poll::Pending,
-            _ => Poll::Ready(Ok(())),
-        }
-    }
-
-    fn finish(&self) {}
-
-    fn close(&self) {}
-}
-
 /// A piece of the output: its kind and its bytes.
 type Piece = (u8, Vec<u8>);
 
@@ -103,7 +67,7 @@ proptest! {
         rooms in prop::collection::vec(1usize..90, 1..20),
         pushes in 1usize..5,
     ) {
-        let sink = Arc::new(VectoredSink::default());
+        let sink = Arc::new(LimitedSink::default());
         let outbox = Outbox::new(sink.clone());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         for some in pieces.chunks(pushes) {
@@ -126,7 +90,7 @@ proptest! {
 
 #[test]
 fn shared_bytes_are_released_when_the_peer_does_not_read() {
-    let outbox = Outbox::new(Arc::new(VectoredSink::default()));
+    let outbox = Outbox::new(Arc::new(LimitedSink::default()));
     let (first, second) = (Bytes::from(vec![1; 100]), Bytes::from(vec![2; 100]));
     outbox.push_output(|out| out.push_shared(first.clone()));
     assert!(!first.is_unique());

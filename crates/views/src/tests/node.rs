@@ -474,11 +474,11 @@ fn inbox_watcher_receives_the_newest_state_of_each_change() {
 }
 
 /// Facts of messages that were read: number and author.
-type Said = Vec<(u64, String)>;
+type Messages = Vec<(u64, String)>;
 
 /// Returns messages 2 to 11 of each conversation: read together, and one conversation after the
 /// other. Returns also whether one of the latter could not be read.
-fn messages_read(node: &Node) -> (BTreeMap<u64, Said>, BTreeMap<u64, Said>, bool) {
+fn messages_read(node: &Node) -> (BTreeMap<u64, Messages>, BTreeMap<u64, Messages>, bool) {
     let (views, source) = (node.views(), node.views().source());
     let numbers = 1..source.numbers_end();
     let wanted = numbers.filter_map(|number| {
@@ -491,7 +491,10 @@ fn messages_read(node: &Node) -> (BTreeMap<u64, Said>, BTreeMap<u64, Said>, bool
     });
     let wanted: Vec<_> = wanted.collect();
     let said = |it: MessageFacts<'_>| (it.seq, it.from.to_owned());
-    let (mut together, mut each) = (BTreeMap::<u64, Said>::new(), BTreeMap::<u64, Said>::new());
+    let (mut together, mut each) = (
+        BTreeMap::<u64, Messages>::new(),
+        BTreeMap::<u64, Messages>::new(),
+    );
     source.messages_of_many(&wanted, &mut |number, facts| {
         together.entry(number).or_default().push(said(facts));
     });

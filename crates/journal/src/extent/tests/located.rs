@@ -118,10 +118,10 @@ fn located(
     extent: &Extent,
     stream: u64,
     from: u64,
-    access: Access,
+    reach: Reach,
 ) -> Result<Option<Vec<LocatedRecord>>, ExtentError> {
     let mut found = Vec::new();
-    let visited = extent.locate(StreamId(stream), from, access, &mut |record| {
+    let visited = extent.locate(StreamId(stream), from, reach, &mut |record| {
         assert_eq!(record.tag, 9);
         found.push(record);
         ControlFlow::Continue(())
@@ -177,7 +177,7 @@ fn locating_finds_what_reading_finds() {
             disk.set_cached(is_cached);
             for (stream, end) in STREAMS {
                 for from in 0..end + 1 {
-                    let found = located(&extent, stream, from, Access::Disk).unwrap();
+                    let found = located(&extent, stream, from, Reach::Disk).unwrap();
                     assert_eq!(bytes(found.unwrap()), read(&extent, stream, from));
                 }
             }
@@ -190,7 +190,7 @@ fn long_records_stay_in_their_file_and_short_ones_are_read() {
     let disk = CachedDisk::new();
     for identity in extents(&disk) {
         let extent = open(&disk, identity).unwrap();
-        for record in located(&extent, 7, 0, Access::Disk).unwrap().unwrap() {
+        for record in located(&extent, 7, 0, Reach::Disk).unwrap().unwrap() {
             let is_in_file = matches!(record.payload, StoredBytes::File(_));
             let size = record.payload.size();
             // Pages of 16 KiB may have several records.
@@ -198,7 +198,7 @@ fn long_records_stay_in_their_file_and_short_ones_are_read() {
                 assert_eq!(is_in_file, size > 16 << 10, "{size}");
             }
         }
-        let short = located(&extent, 2, 0, Access::Disk).unwrap().unwrap();
+        let short = located(&extent, 2, 0, Reach::Disk).unwrap().unwrap();
         let is_in_memory = |it: &LocatedRecord| matches!(it.payload, StoredBytes::Memory(_));
         assert!(short.len() == 3 && short.iter().all(is_in_memory));
     }
@@ -211,27 +211,23 @@ fn checked_pages_are_located_without_the_device_while_they_are_cached() {
     for (identity, stream) in [(in_place, 11), (paged, 11), (in_place, 7)] {
         let extent = open(&disk, identity).unwrap();
         disk.set_cached(true);
-        let first = located(&extent, stream, 12, Access::Memory).unwrap();
+        let first = located(&extent, stream, 12, Reach::Memory).unwrap();
         assert_eq!(first, None, "it was not checked yet");
         let expected = read(&extent, stream, 12);
         disk.take_read();
-        let found = located(&extent, stream, 12, Access::Disk).unwrap();
+        let found = located(&extent, stream, 12, Reach::Disk).unwrap();
         assert!(found.is_some());
         let size: usize = expected.iter().map(|(_, _, payload)| payload.len()).sum();
         assert!(disk.take_read() >= size as u64);
-        assert_eq!(located(&extent, stream, 12, Access::Memory).unwrap(), found);
+        assert_eq!(located(&extent, stream, 12, Reach::Memory).unwrap(), found);
         assert_eq!(disk.take_read(), 0);
-        assert_eq!(located(&extent, stream, 12, Access::Disk).unwrap(), found);
+        assert_eq!(located(&extent, stream, 12, Reach::Disk).unwrap(), found);
         // A piece of a short record is read again.
         assert!(disk.take_read() < 100);
         assert_eq!(bytes(found.unwrap()), expected);
         disk.set_cached(false);
-        assert_eq!(located(&extent, stream, 12, Access::Memory).unwrap(), None);
-        assert!(
-            located(&extent, stream, 12, Access::Disk)
-                .unwrap()
-                .is_some()
-        );
+        assert_eq!(located(&extent, stream, 12, Reach::Memory).unwrap(), None);
+        assert!(located(&extent, stream, 12, Reach::Disk).unwrap().is_some());
         disk.take_read();
     }
 }
@@ -242,7 +238,7 @@ fn flipped_bit_is_an_error_when_a_record_is_located_from_the_device() {
     for identity in extents(&disk) {
         let places: Vec<_> = {
             let extent = open(&disk, identity).unwrap();
-            let found = located(&extent, 7, 0, Access::Disk).unwrap().unwrap();
+            let found = located(&extent, 7, 0, Reach::Disk).unwrap().unwrap();
             let place = |it: LocatedRecord| match it.payload {
                 StoredBytes::File(range) => Some((range.offset, range.size as u64)),
                 StoredBytes::Memory(_) => None,
@@ -256,13 +252,13 @@ fn flipped_bit_is_an_error_when_a_record_is_located_from_the_device() {
             for bit in [at * 8, (at + size / 2) * 8 + 3, (at + size) * 8 - 1] {
                 let extent = open(&disk, identity).unwrap();
                 disk.disk.flip(&path, bit).unwrap();
-                let error = located(&extent, 7, 0, Access::Disk).unwrap_err();
+                let error = located(&extent, 7, 0, Reach::Disk).unwrap_err();
                 assert_eq!(error.path(), path);
                 disk.disk.flip(&path, bit).unwrap();
-                located(&extent, 7, 0, Access::Disk).unwrap();
+                located(&extent, 7, 0, Reach::Disk).unwrap();
                 // It was checked, and comes from the device again.
                 disk.disk.flip(&path, bit).unwrap();
-                let error = located(&extent, 7, 0, Access::Disk).unwrap_err();
+                let error = located(&extent, 7, 0, Reach::Disk).unwrap_err();
                 assert_eq!(error.path(), path);
                 disk.disk.flip(&path, bit).unwrap();
             }
@@ -276,7 +272,7 @@ fn located_bytes_stay_readable_when_the_file_is_removed() {
     for identity in extents(&disk) {
         let extent = open(&disk, identity).unwrap();
         let expected = read(&extent, 11, 0);
-        let found = located(&extent, 11, 0, Access::Disk).unwrap().unwrap();
+        let found = located(&extent, 11, 0, Reach::Disk).unwrap().unwrap();
         disk.disk.remove(extent.records_path()).unwrap();
         drop(extent);
         assert_eq!(bytes(found), expected);

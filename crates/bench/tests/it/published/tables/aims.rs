@@ -45,35 +45,33 @@ pub(super) fn aims() -> Table {
     }
 }
 
+/// A cell of a load of `kafka-bulk`, on disk, compared with Kafka's defaults.
+fn kafka(load: &str, metric: Metric) -> Cell {
+    let subject = format!("telpher-kafka-{load}-durability=disk");
+    pair("kafka-bulk", subject, format!("kafka-kafka-{load}"), metric)
+}
+
 fn bulk() -> Aim {
     let load = "bulk-c8-s1024-r0-f512-acks=all";
-    let cell = |metric| {
-        let subject = format!("telpher-kafka-{load}-durability=disk");
-        pair("kafka-bulk", subject, format!("kafka-kafka-{load}"), metric)
-    };
     Aim {
         load: "producing in bulk, on disk",
         rival: "Apache Kafka's defaults (no sync)",
         figures: vec![
-            ("rate", "≥ 1.2 ×", cell(RATE)),
-            ("broker CPU", "≤ 0.5 ×", cell(CPU)),
-            ("p99", "≤ 1 ×", cell(P99)),
+            ("rate", "≥ 1.2 ×", kafka(load, RATE)),
+            ("broker CPU", "≤ 0.5 ×", kafka(load, CPU)),
+            ("p99", "≤ 1 ×", kafka(load, P99)),
         ],
     }
 }
 
 fn consume() -> Aim {
     let load = "consume-c1-s1024-r0-f1";
-    let cell = |metric| {
-        let subject = format!("telpher-kafka-{load}-durability=disk");
-        pair("kafka-bulk", subject, format!("kafka-kafka-{load}"), metric)
-    };
     Aim {
         load: "consuming in bulk",
         rival: "Apache Kafka",
         figures: vec![
-            ("rate", "≥ 1 ×", cell(RATE)),
-            ("broker CPU", "≤ 1 ×", cell(CPU)),
+            ("rate", "≥ 1 ×", kafka(load, RATE)),
+            ("broker CPU", "≤ 1 ×", kafka(load, CPU)),
         ],
     }
 }
