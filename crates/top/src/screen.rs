@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use console::{Exit, Failure, Signals};
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use crossterm::event::{self, Event, KeyEventKind};
 use ratatui::widgets::TableState;
 use ratatui::{DefaultTerminal, restore, try_init};
 use tokio::sync::mpsc;

@@ -2,12 +2,16 @@
 
 mod tmux;
 
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{tcgetwinsize, tcsetwinsize};
 use serde_json::{Value, json};
 
 use crate::support::{Node, Place, Running, UNTIL_GO, eventually};
@@ -220,6 +224,17 @@ impl Screen {
         self.wait_for(text, from);
     }
 
+    /// Returns the command that gives the terminal another size.
+    fn resize(&self, rows: u16, columns: u16) -> String {
+        let tty = self.values("tty").remove(0);
+        format!("stty -F {tty} rows {rows} cols {columns}")
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = self.values("pid").remove(0).parse().unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
     /// Returns the values of `name=VALUE` lines.
     fn values(&self, name: &str) -> Vec<String> {
         let start = format!("{name}=");
@@ -273,12 +288,35 @@ fn top_shows_views_on_a_terminal_and_restores_it() {
     screen.press("?", "closes");
     screen.press("x", "SUBJECT");
     screen.press(" ", "PAUSED");
-    let tty = screen.values("tty").remove(0);
     let from = screen.output.lock().unwrap().len();
-    let resize = format!("stty -F {tty} rows 10 cols 40");
-    busy.client.shell(&resize).expect(0);
+    busy.client.shell(&screen.resize(10, 40)).expect(0);
     screen.wait_for("\x1b[2J", from);
     screen.press("1", "AGENT");
+    screen.press("q", "\x1b[?1049l");
+    screen.check_restored();
+}
+
+/// The two reach the program within microseconds, in both orders over the rounds.
+#[test]
+fn top_takes_a_key_that_is_pressed_during_a_change_of_size() {
+    let place = Place::new();
+    let node = place.serve("--dev");
+    let mut screen = Screen::open(&place, &node);
+    screen.wait_for("Agents", 0);
+    // Without samples nothing but an event draws the screen.
+    screen.press(" ", "PAUSED");
+    let tty = File::options()
+        .read(true)
+        .custom_flags(OFlags::NOCTTY.bits().cast_signed())
+        .open(screen.values("tty").remove(0))
+        .unwrap();
+    for round in 0..300 {
+        let mut size = tcgetwinsize(&tty).unwrap();
+        size.ws_row = 20 + round % 2;
+        tcsetwinsize(&tty, size).unwrap();
+        let (view, text) = [("6", "VALUE"), ("2", "nothing")][usize::from(round % 2)];
+        screen.press(view, text);
+    }
     screen.press("q", "\x1b[?1049l");
     screen.check_restored();
 }
@@ -289,8 +327,7 @@ fn top_restores_the_terminal_at_a_signal() {
     let node = place.serve("--dev");
     let screen = Screen::open(&place, &node);
     screen.wait_for("Agents", 0);
-    let pid = screen.values("pid").remove(0).parse().unwrap();
-    kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+    screen.signal(Signal::TERM);
     screen.check_restored();
 }
 
