@@ -124,7 +124,7 @@ export const loadTests = {
     const api = new Api(node, { token: admin, ca: readFileSync(cert) });
     await fillOverHttp(api);
     // These need connected agents or consumer groups.
-    const others = ["agent", "groups", "group"];
+    const others = ["agent", "groups", "group", "group-reset"];
     const page = await open(browser, node.http, { hash: "#/agents" });
     page.quiet = true;
     await enterToken(page, admin);
