@@ -4,6 +4,7 @@
 //! with command, commit, machine, tables and flags. It makes no judgement. Run it on an otherwise
 //! idle machine.
 
+mod cache;
 mod growth;
 mod python;
 
@@ -414,6 +415,7 @@ pub(crate) fn commit() -> Result<String> {
 
 impl Suite {
     fn run(&self, commit: &str) -> Result<()> {
+        cache::fill()?;
         let out = Path::new(OUT).join(self.name);
         let earlier = entries(&out)?;
         let command = &mut telpher(&["bench"]);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{OUT, RESULTS, RUN_LIMIT, compress, entries, telpher};
+use super::{OUT, RESULTS, RUN_LIMIT, cache, compress, entries, telpher};
 use crate::step;
 
 pub(super) const NAME: &str = "growth";
@@ -20,6 +20,7 @@ const IMAGES: &str = "docs/images";
 
 /// Measures all curves, and stores result, tables and plots.
 pub(super) fn run(commit: &str) -> Result<()> {
+    cache::fill()?;
     let out = Path::new(OUT).join(NAME);
     let earlier = entries(&out)?;
     let command = &mut telpher(&[]);
