@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use inspect::Inspection;
 use journal::block::{
     BLOCK_HEADER_SIZE, BLOCK_MAGIC, BlockHeader, BlockKind, FORMAT_VERSION, Seed,
 };
 use journal::disk::SimulatedDisk;
-use journal::inspect::{self, Inspection};
 use journal::segment::{SEGMENT_HEADER_SIZE, Segment, SegmentHeader};
 use journal::{
     Commit, DecidedBlock, Index, Journal, LastVote, LineStep, OpenError, Options, ShardId,

@@ -31,7 +31,6 @@ mod followers;
 mod guard;
 mod health;
 mod ids;
-pub mod inspect;
 mod journal;
 mod line;
 mod log;

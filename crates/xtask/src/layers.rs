@@ -116,6 +116,11 @@ pub(crate) const LAYERS: &[Layer] = &[
         must_not_know: STORAGE,
     },
     Layer {
+        name: "inspect",
+        may_use: &["disk", "journal"],
+        must_not_know: STORAGE,
+    },
+    Layer {
         name: "wire",
         may_use: &["model"],
         must_not_know: ENGINE,
@@ -597,6 +602,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "client",
             "config",
             "console",
+            "inspect",
             "journal",
             "meter",
             "model",
@@ -618,6 +624,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "conversations",
             "door-http",
             "http-api",
+            "inspect",
             "journal",
             "kafka",
             "message-json",

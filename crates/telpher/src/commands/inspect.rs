@@ -1,6 +1,6 @@
 //! `telpher inspect`: checks a data directory and describes its content.
 //!
-//! It reads only. The `journal` crate checks the files; `node` decodes the names of streams.
+//! It reads only. The `inspect` crate checks the files; `node` decodes the names of streams.
 
 mod explain;
 mod json;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use console::output::{self, Format};
 use console::{Exit, Failure};
-use journal::inspect::{self, InspectError, Inspection, ReadOnlyDisk, Request};
+use inspect::{InspectError, Inspection, ReadOnlyDisk, Request};
 use meter::clock::now_ns;
 use serve::data_lock::{self, DirectoryUse};
 

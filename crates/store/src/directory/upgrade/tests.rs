@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Poll;
 
+use inspect::{Request, inspect};
 use journal::disk::SimulatedDisk;
 use journal::disk::simulated::{Fate, Unsynced};
-use journal::inspect::{Request, inspect};
 use journal::manifest::{self, Manifest};
 use journal::{Journal, Line, LineStep, Options, SteppedJournal};
 use platform::NotDurable;

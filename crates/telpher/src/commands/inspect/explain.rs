@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use console::output::table;
-use journal::inspect::{
+use inspect::{
     Damage, Dependent, Evidence, ExtentView, Inspection, MissingRecords, SegmentState, SegmentView,
     StreamView,
 };

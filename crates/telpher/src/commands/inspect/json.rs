@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use journal::inspect::{Damage, Dependent, Evidence, Inspection};
+use inspect::{Damage, Dependent, Evidence, Inspection};
 use journal::{ShardId, StreamId};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use journal::inspect::Inspection;
+use inspect::Inspection;
 use journal::{ShardId, StreamId};
 use store::NamedStream;
 

@@ -2,16 +2,17 @@
 
 use std::io;
 
+use journal::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind};
+use journal::filing::Cut;
+use journal::manifest::Manifest;
+use journal::record::{self, RecordKind};
+use journal::segment::{self, BlockView, Scan, Segment, SegmentHeader};
+use journal::{Index, LastVote, Position, Vote};
+
 use super::claims::claims;
 use super::segments::{OpenedSegment, Successor};
 use super::table::Table;
 use super::{Damage, Inspection, LineView};
-use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind};
-use crate::filing::Cut;
-use crate::manifest::Manifest;
-use crate::record::{self, RecordKind};
-use crate::segment::{self, BlockView, Scan, Segment, SegmentHeader};
-use crate::{Index, LastVote, Position, Vote};
 
 /// Bytes of a damaged range that are searched for claims.
 const CLAIMS_SIZE_MAX: u64 = 1 << 20;

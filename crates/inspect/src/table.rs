@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use journal::extent::Entry;
+use journal::record::{RecordKind, RecordView};
+use journal::{ShardId, StreamId};
+
 use super::{Inspection, MissingRecords, StreamView};
-use crate::extent::Entry;
-use crate::record::{RecordKind, RecordView};
-use crate::{ShardId, StreamId};
 
 /// Gaps listed at most.
 const MISSING_MAX: usize = 256;

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::extent::ExtentError;
-use crate::segment::SegmentError;
+use journal::extent::ExtentError;
+use journal::segment::SegmentError;
 
 /// A directory that cannot be inspected.
 #[derive(Debug, thiserror::Error)]

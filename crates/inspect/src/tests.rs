@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use disk::SimulatedDisk;
+use journal::ShardId;
+use journal::filing::Step;
+use journal::{Commit, Journal, LastVote, LineStep, Options, Stage, Status, SteppedJournal, Vote};
+use journal::{Index, Position, segment};
+
 use super::*;
-use crate::ShardId;
-use crate::disk::SimulatedDisk;
-use crate::filing::Step;
-use crate::{Commit, Journal, LineStep, Options, Stage, Status, SteppedJournal};
-use crate::{Index, Position, segment};
 
 const SHARD: ShardId = ShardId(1);
 const BUSY: StreamId = StreamId(7);
@@ -321,12 +322,36 @@ fn filed_void_blocks_are_not_reported_missing() {
     stepped
         .journal
         .commit(SHARD, stepped.journal.shard_end(SHARD).index);
-    settle(&mut stepped);
+    // The segments before the cut are filed one after the other.
+    loop {
+        let found = inspect_all(&disk);
+        assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
+        assert_eq!(found.streams[&(SHARD, BUSY)].records, 11);
+        if stepped.background.step(1) != Step::Worked {
+            assert!(!found.extents.is_empty());
+            return;
+        }
+    }
+}
+
+#[test]
+fn last_votes_are_found_when_their_segments_are_filed() {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let mut stepped = Journal::open_stepped(disk.clone(), &options(1)).unwrap();
+    let vote = Vote::new(5, b"x").unwrap();
+    let ticket = stepped.journal.save_vote(SHARD, vote).unwrap();
+    for number in 0..40u8 {
+        append(&mut stepped, BUSY, &[number; 1000]);
+    }
+    assert_eq!(stepped.journal.vote_status(ticket), Status::Durable);
     drop(stepped);
     let found = inspect_all(&disk);
-    assert!(!found.extents.is_empty());
     assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
-    assert_eq!(found.streams[&(SHARD, BUSY)].records, 11);
+    assert!(
+        found.line.segments[0].sequence > 1,
+        "the first one is filed"
+    );
+    assert_eq!(found.line.votes, [LastVote::Never, LastVote::Known(vote)]);
 }
 
 #[test]
@@ -344,7 +369,7 @@ fn accepted_loss_is_reported_but_not_as_damage() {
         .unwrap();
     disk.flip(&segment::path(1), at as u64 * 8).unwrap();
     let accepting = Options {
-        accept_loss: crate::AcceptLoss::Yes,
+        accept_loss: journal::AcceptLoss::Yes,
         ..options(2)
     };
     drop(Journal::open_stepped(disk.clone(), &accepting).unwrap());

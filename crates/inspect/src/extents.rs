@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use super::table::Table;
-use super::{Damage, Dependent, Evidence, ExtentView, InspectError, Inspection};
-use crate::StreamId;
-use crate::disk::{Disk, list_existing};
-use crate::extent::{
+use disk::{Disk, list_existing};
+use journal::StreamId;
+use journal::extent::{
     self, DamagedPage, Entry, Extent, ExtentError, Identity, RetainedSegments, SegmentRef,
 };
-use crate::manifest::Manifest;
+use journal::manifest::Manifest;
+
+use super::table::Table;
+use super::{Damage, Dependent, Evidence, ExtentView, InspectError, Inspection};
 
 /// An opened extent and the index of its view.
 pub(super) struct OpenedExtent {

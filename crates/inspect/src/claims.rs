@@ -3,10 +3,11 @@
 //! Damage begins at a block boundary, so the block's fields are at their usual offsets, but any of
 //! them may be wrong.
 
+use journal::ShardId;
+use journal::block::{BLOCK_HEADER_SIZE, aligned};
+use journal::record::{self, RecordKind, RecordView};
+
 use super::{Damage, Dependent, Evidence};
-use crate::ShardId;
-use crate::block::{BLOCK_HEADER_SIZE, aligned};
-use crate::record::{self, RecordKind, RecordView, shard_at, u32_at};
 
 /// Adds the streams that damaged blocks name to the damage's dependents.
 pub(super) fn claims(bytes: &[u8], shard_count: usize, damage: &mut Damage) {
@@ -15,8 +16,8 @@ pub(super) fn claims(bytes: &[u8], shard_count: usize, damage: &mut Damage) {
         .get(at..)
         .filter(|rest| rest.len() > BLOCK_HEADER_SIZE)
     {
-        let shard = shard_at(block, 10);
-        let length = u32_at(block, 12) as usize;
+        let shard = ShardId(u16::from_le_bytes([block[10], block[11]]));
+        let length = u32::from_le_bytes([block[12], block[13], block[14], block[15]]) as usize;
         let body = &block[BLOCK_HEADER_SIZE..length.clamp(BLOCK_HEADER_SIZE, block.len())];
         for (_, record) in record::records(body).map_while(Result::ok) {
             let is_zeros = record.bytes.is_empty() && record.stream.0 == 0 && record.offset == 0;

@@ -1,6 +1,6 @@
 //! Damage found by an inspection, and the streams that depend on it.
 
-use crate::{Position, ShardId, StreamId};
+use journal::{Position, ShardId, StreamId};
 
 /// Dependents listed per damage at most, for a person to read.
 const DEPENDENTS_MAX: usize = 64;

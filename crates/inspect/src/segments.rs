@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use disk::{Disk, list_existing};
+use journal::Position;
+use journal::extent::SegmentRef;
+use journal::manifest::Manifest;
+use journal::segment::{self, LINE_DIR, Segment, SegmentError};
+
 use super::{Damage, InspectError, Inspection, SegmentState, SegmentView};
-use crate::Position;
-use crate::disk::{Disk, list_existing};
-use crate::extent::SegmentRef;
-use crate::manifest::Manifest;
-use crate::segment::{self, LINE_DIR, Segment, SegmentError};
 
 /// An unfiled segment and its successor.
 pub(super) struct OpenedSegment {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use journal::{Index, LastVote, Position, ShardId, StreamId};
+
 use super::{Damage, MissingRecords};
-use crate::{Index, LastVote, Position, ShardId, StreamId};
 
 /// Result of an inspection.
 #[derive(Debug, Default)]

@@ -19,18 +19,18 @@ mod tests;
 
 use std::io;
 
+pub use disk::ReadOnlyDisk;
+use disk::{Disk, list_existing};
+use journal::StreamId;
+use journal::extent;
+use journal::manifest::{self, Manifest, ManifestError};
+use journal::segment::LINE_DIR;
+
 pub use damage::{Damage, Dependent, Evidence, MissingRecords};
 pub use error::InspectError;
 pub use inspection::{
     ExtentView, Files, Inspection, LineView, SegmentState, SegmentView, StreamView,
 };
-
-use crate::StreamId;
-pub use crate::disk::ReadOnlyDisk;
-use crate::disk::{Disk, list_existing};
-use crate::extent;
-use crate::manifest::{self, Manifest, ManifestError};
-use crate::segment::LINE_DIR;
 use table::Table;
 
 /// Options of an inspection.
@@ -120,7 +120,7 @@ fn count_files(
     let size_of = |path: &str| disk.open(path).and_then(|file| file.size());
     for name in list_existing(disk, LINE_DIR)? {
         let is_unfinished = name.ends_with(".new");
-        if crate::segment::sequence_of(&name).is_some() {
+        if journal::segment::sequence_of(&name).is_some() {
             continue;
         }
         let files = if is_unfinished {
@@ -142,7 +142,7 @@ fn count_files(
             found.strays.add(size_of(&path)?);
         }
     }
-    match size_of(crate::disk::reserve::PATH) {
+    match size_of(disk::reserve::PATH) {
         Ok(size) => found.reserve_bytes = size,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
