@@ -48,7 +48,7 @@ pub use records::RecordRef;
 pub use retained::{RetainedSegments, SegmentRef};
 pub use set::{ExtentSet, FiledRecord, StreamSummary, Streams};
 pub use streams::Entry;
-pub use writer::{PIECE_SIZE, PieceRef, Writer};
+pub use writer::{PIECE_SIZE, PieceSummary, Writer};
 
 /// Directory of all extents.
 pub const DIRECTORY: &str = "extents";

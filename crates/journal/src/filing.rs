@@ -3,8 +3,8 @@
 //! A sealed segment is read back, sorted and written as one extent per shard. Then a new manifest
 //! names the extents, readers switch to them, and the file becomes a spare. Records that lie in long
 //! pieces, as those of busy topics do, are not copied: the extents of their shards are *in place*, and
-//! refer to the segment, which stays until none of them is left. The filing also merges
-//! neighbouring extents, drops trimmed records, removes erased bytes, zeroes spares ahead and
+//! refer to the segment, which stays until none of them is left. Such a segment is not even read if
+//! it was summarized while it was written. The filing also merges neighbouring extents, drops trimmed records, removes erased bytes, zeroes spares ahead and
 //! maintains the reserve of disk space.
 //!
 //! [`Filer::step`] does one bounded piece of that and returns. Invariants: no file is removed
@@ -26,18 +26,23 @@ mod collect;
 mod erasures;
 mod filer;
 mod job;
+mod marks;
 mod memory;
 mod merge;
 mod pace;
+mod pieces;
 mod plan;
 mod retained;
 mod retries;
 mod round;
+mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use erasures::{EraseBacklog, Erasures};
 pub use filer::{Filer, Options, Step, Totals};
+pub(crate) use summary::SummaryBuilder;
+pub use summary::{Mark, SegmentSummary, ShardSummary};
 
 /// The line, as seen by the filing.
 pub trait Line: Send + Sync {
@@ -86,6 +91,8 @@ pub struct SealedSegment {
     pub cuts: Vec<Cut>,
     /// The segment is of an earlier run, so the bytes that its file held before are unknown.
     pub is_inherited: bool,
+    /// Its summary, if it was gathered while the segment was written.
+    pub summary: Option<Arc<SegmentSummary>>,
 }
 
 /// A cut: voids the blocks of a shard with this index or a higher one that are before the position.

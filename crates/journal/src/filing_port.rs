@@ -26,6 +26,7 @@ impl filing::Line for Shared {
             shards: successor.header.shards.clone(),
             cuts: Vec::new(),
             is_inherited: segment.header.sequence < segments.first_own,
+            summary: segments.summaries.get(&segment.header.sequence).cloned(),
         };
         let is_published = sealed.end <= segments.durable;
         let may_be_held = segments.may_hold(segment, self.limits.hold);
@@ -102,6 +103,8 @@ impl filing::Line for Shared {
         while segments.open.len() > 1 && segments.open[0].header.sequence <= manifest.sequence {
             segments.open.pop_front();
         }
+        let filed = manifest.sequence;
+        segments.summaries.retain(|sequence, _| *sequence > filed);
         segments.cuts.retain(|cut| cut.position >= manifest.filed);
     }
 

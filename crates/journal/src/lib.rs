@@ -22,6 +22,7 @@ pub mod backup;
 pub mod block;
 mod buffer;
 mod buffers;
+mod checksum;
 mod doorbell;
 pub mod extent;
 pub mod filing;

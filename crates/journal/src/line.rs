@@ -17,6 +17,7 @@ use bytes::Bytes;
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::buffer::WriteBuffer;
 use crate::disk::spares::Spare;
+use crate::filing::SummaryBuilder;
 use crate::followers::WakeScope;
 use crate::publication::Progress;
 use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
@@ -52,6 +53,8 @@ pub struct Line {
     queue: VecDeque<BuiltBlock>,
     buffer: WriteBuffer,
     active: Segment,
+    /// Summary of the active segment.
+    summary: SummaryBuilder,
     /// Position after the last block that was handed to the disk.
     end: Position,
     /// Position up to which everything is on disk.
@@ -84,6 +87,7 @@ impl Line {
         let shard_ends = active.header.shards.clone();
         let votes = active.header.votes.clone();
         let mut line = Line {
+            summary: SummaryBuilder::new(shared.limits.piece_size_min),
             shared,
             epochs,
             queue: VecDeque::new(),
@@ -221,7 +225,9 @@ impl Line {
     fn put_bytes(&mut self, header: &BlockHeader, bytes: BlockBytes) -> io::Result<(usize, Bytes)> {
         match bytes {
             BlockBytes::Owned(mut bytes) => {
-                self.put(header, &mut bytes)?;
+                let front = self.seal(header, &bytes[BLOCK_HEADER_SIZE..]);
+                bytes[..BLOCK_HEADER_SIZE].copy_from_slice(&front);
+                self.put_sealed(header, [&bytes[..]])?;
                 if bytes.capacity() > 2 * bytes.len() {
                     bytes.shrink_to_fit();
                 }
@@ -229,10 +235,21 @@ impl Line {
                 Ok((room, Bytes::from(bytes).slice(BLOCK_HEADER_SIZE..)))
             }
             BlockBytes::Shared(body) => {
-                let front = header.sealed(&body, self.active.header.seed());
+                let front = self.seal(header, &body);
                 self.put_sealed(header, [&front[..], &body[..]])?;
                 Ok((body.len(), body))
             }
+        }
+    }
+
+    /// Adds a block to the summary of the segment. Returns its header with the CRC, for which the body is
+    /// read once.
+    fn seal(&mut self, header: &BlockHeader, body: &[u8]) -> [u8; BLOCK_HEADER_SIZE] {
+        let seed = self.active.header.seed();
+        let checksum = self.summary.add(header, self.active.header.base, body);
+        match checksum {
+            Some(checksum) => header.sealed_over(body.len() as u32, checksum, seed),
+            None => header.sealed(body, seed),
         }
     }
 
@@ -272,15 +289,10 @@ impl Line {
             header.end() <= self.active.header.limit(),
             "there is room for a hint"
         );
-        self.put(&header, &mut [0; BLOCK_HEADER_SIZE])?;
+        let block = header.sealed(&[], self.active.header.seed());
+        self.put_sealed(&header, [&block])?;
         self.buffer.flush(&*self.active.file)?;
         Ok(LineStep::Worked)
-    }
-
-    /// Adds a block to the write buffer.
-    fn put(&mut self, header: &BlockHeader, block: &mut [u8]) -> io::Result<()> {
-        header.seal(block, self.active.header.seed());
-        self.put_sealed(header, [&*block])
     }
 
     /// Adds a sealed block, in pieces, to the write buffer.
@@ -337,6 +349,9 @@ impl Line {
             shards: self.shard_ends.clone(),
             votes: self.votes.clone(),
         };
+        let summary = SummaryBuilder::new(self.shared.limits.piece_size_min);
+        let summary = std::mem::replace(&mut self.summary, summary).finish();
+        let sealed = self.active.header.sequence;
         self.active = segment::begin(&*self.shared.disk, spare.file, &spare.path, header)?;
         self.end = self.active.header.first();
         self.durable = self.end;
@@ -344,6 +359,9 @@ impl Line {
         self.buffer.start_at(segment::SEGMENT_HEADER_SIZE);
         let mut segments = self.shared.segments.lock();
         segments.open.push_back(self.active.clone());
+        if let Some(summary) = summary {
+            segments.summaries.insert(sealed, Arc::new(summary));
+        }
         if self.written.is_empty() {
             segments.durable = self.durable;
         }

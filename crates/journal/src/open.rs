@@ -141,6 +141,7 @@ fn open(
             open: segments,
             durable: active.header.first(),
             first_own: active.header.sequence,
+            summaries: Default::default(),
             cuts: recovered.cuts,
             released: Default::default(),
         }),

@@ -78,6 +78,8 @@ pub(crate) struct Limits {
     pub(crate) decided: usize,
     /// Bytes of the line to hold for peers.
     pub(crate) hold: u64,
+    /// Smallest mean size of the pieces of a segment that is not copied.
+    pub(crate) piece_size_min: u64,
     /// Mean bytes per sync from which on files are only allocated.
     pub(crate) bulk_sync: u64,
     pub(crate) queue: u64,
@@ -130,6 +132,7 @@ impl Options {
             block: BLOCK_SIZE_MAX.min(half) as usize,
             decided: (self.segment_size - SEGMENT_HEADER_SIZE) as usize - 2 * BLOCK_HEADER_SIZE,
             hold: self.hold_size,
+            piece_size_min: self.piece_size_min,
             bulk_sync: self.bulk_sync_size,
             queue: self.queue_bytes_max,
             uncommitted: match self.commit {

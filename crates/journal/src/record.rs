@@ -59,6 +59,17 @@ pub struct RecordView<'a> {
 }
 
 impl RecordView<'_> {
+    /// Returns the header.
+    pub fn header(&self) -> RecordHeader {
+        RecordHeader {
+            stream: self.stream,
+            offset: self.offset,
+            kind: self.kind,
+            tag: self.tag,
+            length: self.bytes.len(),
+        }
+    }
+
     /// Returns the bytes that the record takes in a body.
     pub fn size(&self) -> usize {
         RECORD_HEADER_SIZE + self.bytes.len()
@@ -92,14 +103,7 @@ pub enum RecordError {
 
 /// Appends a record to `body`. Its payload must be smaller than 4 GiB.
 pub fn encode(record: &RecordView<'_>, body: &mut Vec<u8>) {
-    let header = RecordHeader {
-        stream: record.stream,
-        offset: record.offset,
-        kind: record.kind,
-        tag: record.tag,
-        length: record.bytes.len(),
-    };
-    encode_parts(&header, &[record.bytes], body);
+    encode_parts(&record.header(), &[record.bytes], body);
 }
 
 /// Appends a record whose payload is in parts. They must have the length that `header` states.

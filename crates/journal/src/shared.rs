@@ -1,12 +1,12 @@
 //! State shared by the journal handle, the line, the filing and all guards.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::disk::spares::Spares;
 use crate::doorbell::Doorbell;
-use crate::filing::{Cut, Erasures, Totals};
+use crate::filing::{Cut, Erasures, SegmentSummary, Totals};
 use crate::health::HealthCell;
 use crate::options::{Commit, Limits};
 use crate::proposals::Proposals;
@@ -75,6 +75,8 @@ pub(crate) struct Segments {
     /// Sequence of the first segment that this run began. Earlier files may have held bytes that
     /// this run knows nothing about.
     pub(crate) first_own: u64,
+    /// Summaries of sealed segments, by their sequences.
+    pub(crate) summaries: BTreeMap<u64, Arc<SegmentSummary>>,
     /// Cuts in the unfiled part of the line.
     pub(crate) cuts: Vec<Cut>,
     /// Nothing before this position is held for peers: an erase or a backup waits until it is filed.

@@ -47,12 +47,11 @@ impl SegmentRef {
         segment::path(self.sequence)
     }
 
-    /// Returns the CRC of a piece that begins at this byte of the file.
-    pub(super) fn crc(&self, journal_id: u64, place: u64, piece: &[u8]) -> u32 {
+    /// Returns the start value of the CRC of a piece that begins at this byte of the file.
+    pub(super) fn seed(&self, journal_id: u64, place: u64) -> u32 {
         let mut crc = crc32c::crc32c(&journal_id.to_le_bytes());
         crc = crc32c::crc32c_append(crc, &self.epoch.to_le_bytes());
-        crc = crc32c::crc32c_append(crc, &(self.base.0 + place).to_le_bytes());
-        crc32c::crc32c_append(crc, piece)
+        crc32c::crc32c_append(crc, &(self.base.0 + place).to_le_bytes())
     }
 
     /// Returns true if a range of bytes is in the part of the file that has blocks.
@@ -74,7 +73,8 @@ pub(super) struct RetainedSegment {
 impl RetainedSegment {
     /// Checks the bytes of a piece.
     pub(super) fn check(&self, place: u64, piece: &Piece, bytes: &[u8]) -> Result<(), ExtentError> {
-        if self.segment.crc(self.journal_id, place, bytes) != piece.crc {
+        let seed = self.segment.seed(self.journal_id, place);
+        if crc32c::crc32c_append(seed, bytes) != piece.crc {
             let damage = Damage("the checksum of the records does not match");
             return Err(damage.at(&self.path, place));
         }

@@ -15,8 +15,9 @@ use super::page::Salt;
 use super::records::{self, RecordRef};
 use super::streams::{self, Entry};
 use super::{Identity, SegmentRef};
-use crate::StreamId;
 use crate::disk::{Disk, File, write_all};
+use crate::record::RECORD_HEADER_SIZE;
+use crate::{StreamId, checksum};
 
 /// Bytes per write. Each is sent to the device, and the line's own syncs may have to wait behind
 /// it.
@@ -30,7 +31,7 @@ pub const PIECE_SIZE: usize = 64 * 1024;
 
 /// A piece of a segment: consecutive records of one stream in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PieceRef<'a> {
+pub struct PieceSummary {
     /// Stream of the records.
     pub stream: StreamId,
     /// Offset of the first record.
@@ -41,12 +42,29 @@ pub struct PieceRef<'a> {
     pub time_ms: u64,
     /// Number of records.
     pub count: u32,
-    /// Bytes of the payloads.
-    pub payload_bytes: u64,
     /// Byte in the segment's file at which the first record begins.
     pub place: u32,
-    /// The records as in the file.
-    pub bytes: &'a [u8],
+    /// Bytes of the records, with their headers.
+    pub length: u32,
+    /// CRC-32C of these bytes.
+    pub checksum: u32,
+}
+
+impl PieceSummary {
+    /// Returns the bytes of the payloads.
+    pub fn payload_bytes(&self) -> u64 {
+        let headers = u64::from(self.count) * RECORD_HEADER_SIZE as u64;
+        u64::from(self.length).saturating_sub(headers)
+    }
+
+    /// Estimates the bytes of the payloads from an offset on, as if all records had the same size.
+    pub fn live_bytes(&self, start: u64) -> u64 {
+        let offsets = (self.last - self.first).saturating_add(1);
+        let end = self.last.saturating_add(1);
+        let live = end.saturating_sub(start).min(offsets);
+        let bytes = u128::from(self.payload_bytes()) * u128::from(live);
+        (bytes / u128::from(offsets)) as u64
+    }
 }
 
 /// An extent that is being written.
@@ -164,24 +182,27 @@ impl Writer {
     }
 
     /// Adds a piece of the current stream.
-    pub fn piece(&mut self, piece: &PieceRef<'_>) -> io::Result<()> {
+    pub fn piece(&mut self, piece: &PieceSummary) -> io::Result<()> {
         let before = self.count(
             piece.stream,
             (piece.first, piece.last),
             u64::from(piece.count),
-            piece.payload_bytes,
+            piece.payload_bytes(),
         )?;
         let Some(pieces) = &mut self.pieces else {
             return Err(disorder("only an extent in place has pieces"));
         };
-        let PieceRef { place, time_ms, .. } = *piece;
-        let segment = &self.totals.segment;
+        let PieceSummary { place, time_ms, .. } = *piece;
+        let seed = self
+            .totals
+            .segment
+            .seed(self.identity.journal_id, u64::from(place));
         pieces.push(Piece {
             time_ms,
             before,
-            length: piece.bytes.len() as u32,
+            length: piece.length,
             count: piece.count,
-            crc: segment.crc(self.identity.journal_id, u64::from(place), piece.bytes),
+            crc: checksum::join(seed, piece.checksum, piece.length),
         });
         let page = RecordsPage::of_piece(piece.stream, piece.first, place, time_ms);
         self.pages.push(page);

@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cut, Erasures, FilingError, Line, SealedSegment};
+use super::marks::Marks;
+use super::summary::{Mark, SegmentSummary, ShardSummary};
+use super::{Cut, FilingError, Line, SealedSegment};
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
-use crate::extent::{Entry, PIECE_SIZE, PieceRef, RecordRef, Writer};
-use crate::record::{self, RECORD_HEADER_SIZE, RecordKind, RecordView};
-use crate::segment::{self, BlockView, SEGMENT_HEADER_SIZE, Scan};
+use crate::extent::{Entry, PIECE_SIZE, PieceSummary, RecordRef, Writer};
+use crate::record::{self, RECORD_HEADER_SIZE, RecordView};
+use crate::segment::{self, BlockView, SEGMENT_HEADER_SIZE, Scan, ShardEnd};
 use crate::{Index, Position, ShardId, StreamId};
 
 /// Memory that a segment is read into and sorted in.
@@ -32,7 +34,7 @@ pub(super) struct SortedSegment {
     /// The segment has a range whose loss was accepted.
     pub(super) has_lost: bool,
     /// The segment has blocks that a cut voids.
-    pub(super) has_void: bool,
+    has_void: bool,
     shards: BTreeMap<ShardId, Share>,
 }
 
@@ -49,14 +51,13 @@ struct Block {
 /// Records of one shard in a segment.
 #[derive(Debug, Default)]
 pub(super) struct Share {
-    /// Index of the shard's last block in the segment.
-    pub(super) index: Index,
-    /// Term of that block.
-    pub(super) term: u64,
+    /// The shard's last block in the segment.
+    end: ShardEnd,
     items: Vec<Item>,
-    marks: Vec<Mark>,
+    /// Trims and erases, with the number of their block, until they are sorted.
+    unsorted_marks: Vec<(u32, Mark)>,
+    marks: Marks,
     at: usize,
-    marks_at: usize,
     open: Option<OpenStream>,
 }
 
@@ -69,15 +70,6 @@ struct Item {
     length: u32,
     block: u32,
     tag: u8,
-}
-
-/// A trim or an erase.
-#[derive(Debug)]
-struct Mark {
-    stream: u64,
-    start: u64,
-    erased: u64,
-    block: u32,
 }
 
 impl SortMemory {
@@ -170,6 +162,29 @@ impl SortedSegment {
         self.shards.iter().map(|(shard, share)| (*shard, share))
     }
 
+    /// Summarizes the segment. Returns `None` if pieces would have less than `piece_size_min` bytes on
+    /// average, trims and erases included, or if a part of the segment is void or lost.
+    pub(super) fn summarize(&self, piece_size_min: u64) -> Option<SegmentSummary> {
+        if self.has_lost || self.has_void {
+            return None;
+        }
+        let items = self.shards.values().flat_map(|share| &share.items);
+        let bytes: u64 = items.map(|item| u64::from(item.length)).sum();
+        let mut left = usize::try_from(bytes / piece_size_min.max(1)).ok()?;
+        for share in self.shards.values() {
+            left = left.checked_sub(share.count_entries(left))?;
+        }
+        let summary = |(shard, share): (&ShardId, &Share)| {
+            let summary = ShardSummary {
+                end: share.end,
+                pieces: share.pieces(&self.bytes, &self.blocks),
+                marks: share.marks.all().to_vec(),
+            };
+            (*shard, summary)
+        };
+        Some(self.shards.iter().map(summary).collect())
+    }
+
     /// Writes about `budget` bytes of a shard's records. Returns true after the last.
     pub(super) fn write(
         &mut self,
@@ -193,14 +208,6 @@ impl SortedSegment {
             };
             if share.at == open.end {
                 share.open = None;
-                continue;
-            }
-            if writer.is_in_place() {
-                let count = piece_count(&share.items[share.at..open.end]);
-                let piece = &share.items[share.at..share.at + count];
-                share.at += count;
-                write_piece(piece, &self.bytes, &self.blocks, writer)?;
-                spent += PIECE_COST;
                 continue;
             }
             let item = &share.items[share.at];
@@ -232,12 +239,12 @@ impl SortedSegment {
         let body = (header.position.0 - first.0) as usize + BLOCK_HEADER_SIZE;
         for found in record::records(block.body) {
             let (at, record) = found.map_err(|_| damaged(sealed, header.position))?;
-            match record.kind {
-                RecordKind::Data => {
+            match Mark::of(&record.header()) {
+                Some(mark) => share.unsorted_marks.push((number, mark)),
+                None => {
                     let place = body + at + RECORD_HEADER_SIZE;
                     share.items.push(item(&record, place, number));
                 }
-                RecordKind::Trim | RecordKind::Erase => share.marks.push(mark(&record, number)),
             }
         }
         self.blocks.push(Block {
@@ -262,7 +269,10 @@ impl SortedSegment {
         }
         for block in self.blocks.iter().filter(|block| !block.is_void) {
             if let Some(share) = self.shards.get_mut(&block.shard) {
-                (share.index, share.term) = (block.index, block.term);
+                share.end = ShardEnd {
+                    index: block.index,
+                    term: block.term,
+                };
             }
         }
         let blocks = &self.blocks;
@@ -270,9 +280,8 @@ impl SortedSegment {
             share
                 .items
                 .retain(|item| !blocks[item.block as usize].is_void);
-            share
-                .marks
-                .retain(|mark| !blocks[mark.block as usize].is_void);
+            let marks = &mut share.unsorted_marks;
+            marks.retain(|(block, _)| !blocks[*block as usize].is_void);
         }
     }
 
@@ -281,7 +290,8 @@ impl SortedSegment {
             share
                 .items
                 .sort_unstable_by_key(|item| (item.stream, item.offset));
-            share.marks.sort_unstable_by_key(|mark| mark.stream);
+            let marks = std::mem::take(&mut share.unsorted_marks);
+            share.marks = Marks::new(marks.into_iter().map(|(_, mark)| mark).collect());
         }
     }
 }
@@ -289,9 +299,6 @@ impl SortedSegment {
 /// Cost of a record and a stream in a budget, in addition to the bytes.
 pub(super) const RECORD_COST: u64 = 64;
 pub(super) const STREAM_COST: u64 = 128;
-
-/// Cost of a piece in a budget, which takes a checksum of its bytes.
-const PIECE_COST: u64 = PIECE_SIZE as u64 / 16;
 
 /// Returns how many of the first items are one piece: records of one stream that follow each other in
 /// a block. There must be one.
@@ -313,50 +320,20 @@ fn piece_count(items: &[Item]) -> usize {
     count
 }
 
-fn payload_bytes(items: &[Item]) -> u64 {
-    items.iter().map(|item| u64::from(item.length)).sum()
-}
-
-/// Adds a piece to an extent in place. `bytes` are those of the segment's blocks.
-fn write_piece(
-    items: &[Item],
-    bytes: &[u8],
-    blocks: &[Block],
-    writer: &mut Writer,
-) -> Result<(), FilingError> {
-    let (Some(first), Some(last)) = (items.first(), items.last()) else {
-        return Ok(());
-    };
-    let begin = first.place as usize - RECORD_HEADER_SIZE;
-    let end = last.place as usize + last.length as usize;
-    writer.piece(&PieceRef {
-        stream: StreamId(first.stream),
-        first: first.offset,
-        last: last.offset,
-        time_ms: blocks[first.block as usize].time_ms,
-        count: items.len() as u32,
-        payload_bytes: payload_bytes(items),
-        place: (SEGMENT_HEADER_SIZE as usize + begin) as u32,
-        bytes: &bytes[begin..end],
-    })?;
-    Ok(())
-}
-
 impl Share {
     /// Returns true if there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.marks.is_empty()
+        self.items.is_empty() && self.marks.count() == 0
     }
 
-    /// Returns true if the shard has records in the segment.
-    pub(super) fn has_records(&self) -> bool {
-        !self.items.is_empty()
+    /// Returns the shard's last block in the segment.
+    pub(super) fn end(&self) -> ShardEnd {
+        self.end
     }
 
-    /// Counts the entries that the shard would take in the index and the stream table of an extent in
-    /// place: pieces of its records, trims and erases. Stops above `count_max`.
-    pub(super) fn count_entries(&self, count_max: usize) -> usize {
-        let mut count = self.marks.len();
+    /// Counts the pieces of the shard's records, trims and erases. Stops above `count_max`.
+    fn count_entries(&self, count_max: usize) -> usize {
+        let mut count = self.marks.count();
         let mut left = &self.items[..];
         while !left.is_empty() && count <= count_max {
             left = &left[piece_count(left)..];
@@ -365,58 +342,42 @@ impl Share {
         count
     }
 
-    /// Returns the bytes of the payloads that are not trimmed.
-    pub(super) fn live_bytes(&self, shard: ShardId, line: &dyn Line) -> u64 {
-        let streams = self.items.chunk_by(|one, next| one.stream == next.stream);
-        let live = streams.map(|items| {
-            let start = line.start(shard, StreamId(items[0].stream));
-            let dead = items.partition_point(|item| item.offset < start);
-            payload_bytes(&items[dead..])
-        });
-        live.sum()
-    }
-
-    /// Returns true if some of the records are to be erased.
-    pub(super) fn has_erased(&self, shard: ShardId, erasures: &Erasures) -> bool {
-        let mut streams = self.items.chunk_by(|one, next| one.stream == next.stream);
-        streams.any(|items| erasures.concerns(shard, StreamId(items[0].stream), items[0].offset))
-    }
-
-    /// Returns the bytes of all payloads.
-    pub(super) fn bytes(&self) -> u64 {
-        payload_bytes(&self.items)
+    /// Returns the pieces of the shard's records. `bytes` are those of the segment's blocks.
+    fn pieces(&self, bytes: &[u8], blocks: &[Block]) -> Vec<PieceSummary> {
+        let mut pieces = Vec::new();
+        let mut left = &self.items[..];
+        while let Some(first) = left.first() {
+            let (items, others) = left.split_at(piece_count(left));
+            let last = items.last().unwrap_or(first);
+            let begin = first.place as usize - RECORD_HEADER_SIZE;
+            let bytes = &bytes[begin..last.place as usize + last.length as usize];
+            pieces.push(PieceSummary {
+                stream: StreamId(first.stream),
+                first: first.offset,
+                last: last.offset,
+                time_ms: blocks[first.block as usize].time_ms,
+                count: items.len() as u32,
+                place: (SEGMENT_HEADER_SIZE as usize + begin) as u32,
+                length: bytes.len() as u32,
+                checksum: crc32c::crc32c(bytes),
+            });
+            left = others;
+        }
+        pieces
     }
 
     /// Begins the next stream and returns its state as of this segment.
     fn next_stream(&mut self, shard: ShardId, line: &dyn Line) -> Option<Entry> {
-        let item = self.items.get(self.at).map(|item| item.stream);
-        let mark = self.marks.get(self.marks_at).map(|mark| mark.stream);
-        let stream = item.into_iter().chain(mark).min()?;
-        let mut entry = Entry::new(StreamId(stream));
-        while let Some(mark) = self
-            .marks
-            .get(self.marks_at)
-            .filter(|mark| mark.stream == stream)
-        {
-            entry.start = entry.start.max(mark.start);
-            entry.erased = entry.erased.max(mark.erased);
-            self.marks_at += 1;
-        }
-        let count = self.items[self.at..]
-            .iter()
-            .take_while(|item| item.stream == stream)
-            .count();
-        let end = self.at + count;
-        if let Some(last) = self.items[self.at..end].last() {
-            entry.next = last.offset.saturating_add(1);
-        }
-        entry.next = entry.next.max(entry.start);
-        let start = entry.start.max(line.start(shard, entry.stream));
-        // A start beyond the stream's next offset here comes from later in the line, and will be
-        // filed from there. If it were used here, the unfiled records before it would not continue
-        // the stream.
-        entry.start = start.min(entry.next);
-        self.open = Some(OpenStream { end, start });
+        let left = &self.items[self.at..];
+        let item = left.first().map(|item| item.stream);
+        let stream = item.into_iter().chain(self.marks.stream()).min()?;
+        let count = left.iter().take_while(|item| item.stream == stream).count();
+        let last = left[..count].last().map(|item| item.offset);
+        let entry = self.marks.entry(shard, stream, last, line);
+        self.open = Some(OpenStream {
+            end: self.at + count,
+            start: entry.start,
+        });
         Some(entry)
     }
 }
@@ -429,20 +390,6 @@ fn item(record: &RecordView<'_>, place: usize, block: u32) -> Item {
         length: record.bytes.len() as u32,
         block,
         tag: record.tag,
-    }
-}
-
-fn mark(record: &RecordView<'_>, block: u32) -> Mark {
-    let erased = if record.kind == RecordKind::Erase {
-        record.offset
-    } else {
-        0
-    };
-    Mark {
-        stream: record.stream.0,
-        start: record.offset,
-        erased,
-        block,
     }
 }
 

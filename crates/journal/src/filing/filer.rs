@@ -469,11 +469,14 @@ impl Filer {
             Some(filing) => filing,
             None => match line.sealed() {
                 Some(sealed) => {
-                    let memory = self.memory.take();
                     let generation = self.census.generation();
+                    let mut memory = std::mem::take(&mut self.memory);
                     let placement = self.placement(&sealed);
                     let filed = self.manifest.filed;
-                    FilingJob::begin(sealed, filed, generation, memory, line, placement)?
+                    let begun =
+                        FilingJob::begin(sealed, filed, generation, &mut memory, line, placement);
+                    self.memory = memory;
+                    begun?
                 }
                 None => return Ok(false),
             },
@@ -530,8 +533,7 @@ impl Filer {
         self.switch(line, set, manifest);
         self.retries.clear(Task::Filing);
         let is_in_place = filing.is_in_place();
-        let (sealed, memory) = filing.into_parts();
-        self.memory.give_back(memory, self.now_ms);
+        let sealed = filing.into_segment(&mut self.memory, self.now_ms);
         match is_in_place {
             true => self.spares.part_with(&sealed.segment.file),
             false => self.leftovers.push_back(Leftover::Segment(sealed)),

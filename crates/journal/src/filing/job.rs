@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use super::collect::{Share, SortMemory, SortedSegment};
+use super::collect::SortedSegment;
+use super::memory::SegmentMemory;
+use super::pieces::{SegmentPieces, ShardPieces};
+use super::summary::{SegmentSummary, is_void};
 use super::{Erasures, FilingError, Line, SealedSegment};
 use crate::disk::{Disk, sync_names, write_zeros};
 use crate::extent::{self, Extent, Identity, RetainedSegments, SegmentRef, Writer};
 use crate::manifest::Manifest;
+use crate::segment::ShardEnd;
 use crate::{Index, Position, ShardId};
 
 /// Bytes of the unused end of a file that are zeroed per step. The line's own syncs may have to wait
@@ -19,20 +23,28 @@ pub(super) struct FilingJob {
     pub(super) sealed: SealedSegment,
     pub(super) generation: u64,
     begin: Position,
-    sorted: SortedSegment,
+    contents: Contents,
     /// Shards that are not written yet.
     left: Vec<ShardId>,
-    /// The extents that will be in place, if any.
-    in_place: Option<InPlace>,
     writer: Option<Writer>,
     written: Vec<Identity>,
 }
 
-/// The part of a segment that stays where it is.
+/// The records of a segment.
+#[derive(Debug)]
+enum Contents {
+    /// They are copied.
+    Copied(SortedSegment),
+    /// They stay where they are.
+    InPlace(InPlace),
+}
+
+/// A segment that stays where it is.
 #[derive(Debug)]
 struct InPlace {
     segment: SegmentRef,
     shards: Vec<ShardId>,
+    pieces: SegmentPieces,
     /// The unused end of the file that may have old bytes: offset and size.
     rest: Option<(u64, u64)>,
 }
@@ -48,37 +60,35 @@ pub(super) struct Placement<'a> {
 }
 
 impl FilingJob {
-    /// Reads the segment, in `memory` as far as that is large enough. Everything before `begin` must be
+    /// Reads the segment with `memory`, unless its summary is enough. Everything before `begin` must be
     /// filed.
     pub(super) fn begin(
         sealed: SealedSegment,
         begin: Position,
         generation: u64,
-        memory: SortMemory,
+        memory: &mut SegmentMemory,
         line: &dyn Line,
         placement: Placement<'_>,
     ) -> Result<FilingJob, FilingError> {
-        let sorted = SortedSegment::read(&sealed, memory)?;
-        let shards = sorted.shards().filter(|(_, share)| !share.is_empty());
-        let mut left: Vec<ShardId> = shards.map(|(shard, _)| shard).collect();
-        left.reverse();
-        let in_place = place(&sealed, &sorted, line, placement);
-        let written = Vec::new();
+        let contents = match summarized(&sealed, line, placement) {
+            Some(in_place) => Contents::InPlace(in_place),
+            None => read(&sealed, memory, line, placement)?,
+        };
+        let left = contents.written_shards();
         Ok(FilingJob {
             sealed,
             generation,
             begin,
-            sorted,
+            contents,
             left,
-            in_place,
             writer: None,
-            written,
+            written: Vec::new(),
         })
     }
 
     /// Returns true if extents will refer to the segment.
     pub(super) fn is_in_place(&self) -> bool {
-        self.in_place.is_some()
+        matches!(self.contents, Contents::InPlace(_))
     }
 
     /// Writes about `budget` bytes. Returns true after the last.
@@ -101,14 +111,22 @@ impl FilingJob {
                 let identity = self.identity(shard, manifest);
                 // Listed before it exists, so that a failure removes it.
                 self.written.push(identity);
-                let in_place = self.in_place.as_ref();
-                match in_place.filter(|in_place| in_place.shards.contains(&shard)) {
-                    Some(in_place) => Writer::create_in_place(disk, identity, in_place.segment)?,
-                    None => Writer::create(disk, identity)?,
+                match &self.contents {
+                    Contents::InPlace(in_place) if in_place.shards.contains(&shard) => {
+                        Writer::create_in_place(disk, identity, in_place.segment)?
+                    }
+                    _ => Writer::create(disk, identity)?,
                 }
             }
         };
-        if self.sorted.write(shard, line, &mut writer, budget)? {
+        let is_written = match &mut self.contents {
+            Contents::Copied(sorted) => sorted.write(shard, line, &mut writer, budget)?,
+            Contents::InPlace(in_place) => {
+                let pieces = &mut in_place.pieces;
+                pieces.write(shard, line, &mut writer, budget)?
+            }
+        };
+        if is_written {
             writer.finish()?;
             self.left.pop();
         } else {
@@ -119,7 +137,7 @@ impl FilingJob {
 
     /// Zeroes some of the unused end of a file that stays. Returns false if there is nothing to do.
     fn clear_rest(&mut self) -> Result<bool, FilingError> {
-        let Some(in_place) = &mut self.in_place else {
+        let Contents::InPlace(in_place) = &mut self.contents else {
             return Ok(false);
         };
         let Some((offset, size)) = in_place.rest else {
@@ -136,9 +154,13 @@ impl FilingJob {
         Ok(true)
     }
 
-    /// Returns the segment, and the memory that it was read into and sorted in.
-    pub(super) fn into_parts(self) -> (SealedSegment, SortMemory) {
-        (self.sealed, self.sorted.into_memory())
+    /// Returns the segment. Gives the memory that it was read into and sorted in, if it was, back to
+    /// `memory`.
+    pub(super) fn into_segment(self, memory: &mut SegmentMemory, now_ms: u64) -> SealedSegment {
+        if let Contents::Copied(sorted) = self.contents {
+            memory.give_back(sorted.into_memory(), now_ms);
+        }
+        self.sealed
     }
 
     /// Returns the extents that were written.
@@ -150,15 +172,15 @@ impl FilingJob {
     pub(super) fn update_manifest(&self, manifest: &mut Manifest) {
         manifest.filed = self.end();
         manifest.sequence = self.sealed.segment.header.sequence;
-        for (shard, share) in self.sorted.shards() {
+        for (shard, end) in self.contents.ends() {
             let Some(known) = manifest.shards.get_mut(usize::from(shard.0)) else {
                 continue;
             };
-            if share.index > known.index {
-                (known.index, known.term) = (share.index, share.term);
+            if end.index > known.index {
+                (known.index, known.term) = (end.index, end.term);
             }
         }
-        if self.sorted.has_lost {
+        if matches!(&self.contents, Contents::Copied(sorted) if sorted.has_lost) {
             self.note_lost(manifest);
         } else if !self.sealed.is_inherited {
             // Segments that this run began continue the earlier ones.
@@ -196,8 +218,9 @@ impl FilingJob {
     fn identity(&self, shard: ShardId, manifest: &mut Manifest) -> Identity {
         let number = manifest.extent_next;
         manifest.extent_next += 1;
-        let share = self.sorted.shards().find(|(other, _)| *other == shard);
-        let (index, term) = share.map_or((Index(0), 0), |(_, share)| (share.index, share.term));
+        let ends = self.contents.ends();
+        let found = ends.into_iter().find(|(other, _)| *other == shard);
+        let ShardEnd { index, term } = found.map_or_else(ShardEnd::default, |(_, end)| end);
         let (begin, end) = (self.begin, self.end());
         Identity {
             journal_id: manifest.journal_id,
@@ -217,44 +240,109 @@ impl FilingJob {
     }
 }
 
+impl Contents {
+    /// Returns the last block of each shard with blocks in the segment.
+    fn ends(&self) -> Vec<(ShardId, ShardEnd)> {
+        match self {
+            Contents::Copied(sorted) => {
+                let shards = sorted.shards();
+                shards.map(|(shard, share)| (shard, share.end())).collect()
+            }
+            Contents::InPlace(in_place) => {
+                let shards = in_place.pieces.shards();
+                shards
+                    .map(|(shard, of_shard)| (shard, of_shard.end()))
+                    .collect()
+            }
+        }
+    }
+
+    /// Returns the shards for which there is an extent to write, descending.
+    fn written_shards(&self) -> Vec<ShardId> {
+        let mut shards: Vec<ShardId> = match self {
+            Contents::Copied(sorted) => {
+                let shards = sorted.shards().filter(|(_, share)| !share.is_empty());
+                shards.map(|(shard, _)| shard).collect()
+            }
+            Contents::InPlace(in_place) => {
+                let shards = in_place.pieces.shards();
+                let shards = shards.filter(|(_, of_shard)| !of_shard.is_empty());
+                shards.map(|(shard, _)| shard).collect()
+            }
+        };
+        shards.reverse();
+        shards
+    }
+}
+
+/// Returns the part of a segment that stays where it is, by the summary of those that wrote it; `None`
+/// if it has to be read.
+fn summarized(
+    sealed: &SealedSegment,
+    line: &dyn Line,
+    placement: Placement<'_>,
+) -> Option<InPlace> {
+    let summary = sealed.summary.as_deref()?;
+    let is_whole = !is_void(summary, sealed.segment.header.first(), &sealed.cuts);
+    is_whole.then(|| place(sealed, summary, line, placement))?
+}
+
+/// Reads a segment.
+fn read(
+    sealed: &SealedSegment,
+    memory: &mut SegmentMemory,
+    line: &dyn Line,
+    placement: Placement<'_>,
+) -> Result<Contents, FilingError> {
+    let sorted = SortedSegment::read(sealed, memory.take())?;
+    let piece_size_min = placement.piece_size_min;
+    let summary = piece_size_min.and_then(|size_min| sorted.summarize(size_min));
+    let in_place = summary.and_then(|summary| place(sealed, &summary, line, placement));
+    Ok(match in_place {
+        Some(in_place) => Contents::InPlace(in_place),
+        None => Contents::Copied(sorted),
+    })
+}
+
 /// Decides whether all records of a segment stay in it: if they lie in long pieces and are at least half
 /// of the file. A part of them could not stay, because the bytes of a copied record that is erased
 /// later would be in the segment too, and no extent would say so.
 fn place(
     sealed: &SealedSegment,
-    sorted: &SortedSegment,
+    summary: &SegmentSummary,
     line: &dyn Line,
     placement: Placement<'_>,
 ) -> Option<InPlace> {
     let piece_size_min = placement.piece_size_min?;
-    if sorted.has_lost || sorted.has_void {
-        return None;
-    }
     let header = &sealed.segment.header;
-    let bytes: u64 = sorted.shards().map(|(_, share)| share.bytes()).sum();
-    if bytes < header.size / 2 {
+    let pieces = SegmentPieces::new(summary);
+    let bytes: u64 = pieces.shards().map(|(_, of_shard)| of_shard.bytes()).sum();
+    let entries: u64 = pieces
+        .shards()
+        .map(|(_, of_shard)| of_shard.entries())
+        .sum();
+    if bytes < header.size / 2 || entries > bytes / piece_size_min.max(1) {
         return None;
-    }
-    let mut left = usize::try_from(bytes / piece_size_min.max(1)).ok()?;
-    for (_, share) in sorted.shards() {
-        left = left.checked_sub(share.count_entries(left))?;
     }
     let has_erased =
-        |(shard, share): (ShardId, &Share)| share.has_erased(shard, placement.erasures);
-    if sorted.shards().any(has_erased) {
+        |(shard, of_shard): (ShardId, &ShardPieces)| of_shard.has_erased(shard, placement.erasures);
+    if pieces.shards().any(has_erased) {
         return None;
     }
-    let live = |(shard, share): (ShardId, &Share)| share.live_bytes(shard, line);
-    if sorted.shards().map(live).sum::<u64>() < header.size / 2 {
+    let live = |(shard, of_shard): (ShardId, &ShardPieces)| of_shard.live_bytes(shard, line);
+    if pieces.shards().map(live).sum::<u64>() < header.size / 2 {
         return None;
     }
-    let shards = sorted.shards().filter(|(_, share)| share.has_records());
+    let shards = pieces
+        .shards()
+        .filter(|(_, of_shard)| of_shard.has_records());
     let shards: Vec<ShardId> = shards.map(|(shard, _)| shard).collect();
     let end = sealed.end.0 - header.base.0;
     let may_be_stale = placement.is_stale || sealed.is_inherited;
     Some(InPlace {
         segment: SegmentRef::new(&sealed.segment, shards.len() as u64),
         shards,
+        pieces,
         rest: (may_be_stale && end < header.size).then_some((end, header.size - end)),
     })
 }
@@ -272,7 +360,7 @@ pub(super) fn publish(
     sync_names(disk, extent::DIRECTORY)?;
     let open = |identity: &Identity| {
         let extent = Extent::open(disk, *identity, &mut segments)?;
-        // What it has was checked when it was read, just now, or written after that.
+        // This process has read and checked what it has, just now, or has written it.
         extent.note_checked();
         Ok(Arc::new(extent))
     };

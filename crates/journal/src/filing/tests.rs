@@ -47,6 +47,7 @@ type Models = BTreeMap<(ShardId, StreamId), Model>;
 struct TestLine {
     disk: Arc<SimulatedDisk>,
     spares: Arc<Spares>,
+    piece_size_min: u64,
     state: Mutex<State>,
 }
 
@@ -65,6 +66,8 @@ struct State {
     filed: u64,
     is_full: bool,
     is_in_bulk: bool,
+    /// Segments have no summary, as those of an earlier run.
+    has_no_summaries: bool,
 }
 
 impl TestLine {
@@ -107,9 +110,11 @@ impl TestLine {
             shards: vec![ShardEnd::default(); usize::from(SHARDS)],
             votes: vec![],
         };
+        let has_summaries = !state.has_no_summaries;
         let blocks = std::mem::take(&mut state.blocks);
         let segment = segment::begin(&*self.disk, spare.file, &spare.path, header.clone()).unwrap();
         let mut at = segment::SEGMENT_HEADER_SIZE;
+        let mut summary = SummaryBuilder::new(self.piece_size_min);
         for (kind, shard, index, body) in blocks {
             let mut block = vec![0; BLOCK_HEADER_SIZE];
             block.extend_from_slice(&body);
@@ -126,6 +131,8 @@ impl TestLine {
                 time_ms: 1_000 * state.sequence,
             };
             block_header.seal(&mut block, header.seed());
+            let checksum = summary.add(&block_header, header.base, &body);
+            assert!(checksum.is_none_or(|it| it == crc32c::crc32c(&body)));
             assert_eq!(segment.file.write_at(&block, at).unwrap(), block.len());
             at = block_header.end().0 - state.base;
         }
@@ -138,6 +145,7 @@ impl TestLine {
             shards: vec![],
             cuts: vec![],
             is_inherited: false,
+            summary: summary.finish().filter(|_| has_summaries).map(Arc::new),
         });
         state.sequence += 1;
         state.base += SEGMENT_SIZE;
@@ -252,6 +260,7 @@ impl World {
         let line = TestLine {
             disk: disk.clone(),
             spares: spares.clone(),
+            piece_size_min: options.piece_size_min,
             state: Mutex::new(state),
         };
         let filer = Filer::open(

@@ -136,17 +136,16 @@ pub(super) fn write_extent(disk: &SimulatedDisk, written: &Written) -> Arc<Exten
         };
         writer.stream(&entry).unwrap();
         for piece in written.pieces.iter().filter(|piece| piece.stream == *id) {
-            let headers = piece.count as usize * RECORD_HEADER_SIZE;
             writer
-                .piece(&PieceRef {
+                .piece(&PieceSummary {
                     stream: StreamId(piece.stream),
                     first: piece.first,
                     last: piece.last,
                     time_ms: piece.time_ms,
                     count: piece.count,
-                    payload_bytes: (piece.bytes.len() - headers) as u64,
                     place: piece.place,
-                    bytes: &piece.bytes,
+                    length: piece.bytes.len() as u32,
+                    checksum: crc32c::crc32c(&piece.bytes),
                 })
                 .unwrap();
         }

@@ -2,8 +2,9 @@ use super::*;
 use crate::disk::simulated::Fault;
 use crate::extent::Identity;
 
-/// Payload sizes with which segments are copied, and with which they are retained.
-const SIZES: [usize; 2] = [40, 5_000];
+/// Payload sizes, and whether segments have no summary: with the first size they are copied, with the
+/// other retained.
+const CASES: [(usize, bool); 3] = [(40, false), (5_000, false), (5_000, true)];
 
 /// Options with which segments of long records are retained.
 const RETAINING: Options = Options {
@@ -12,7 +13,12 @@ const RETAINING: Options = Options {
 };
 
 /// Appends, trims, erases, files and merges; the same with every seed.
-fn workload(world: &mut World, size: usize, check: &mut dyn FnMut(&World)) {
+fn workload(
+    world: &mut World,
+    (size, has_no_summaries): (usize, bool),
+    check: &mut dyn FnMut(&World),
+) {
+    world.line.state.lock().has_no_summaries = has_no_summaries;
     for round in 0..18_u64 {
         for stream in 0..4 {
             world.append((stream % 2) as u16, stream, &vec![round as u8; size]);
@@ -62,11 +68,11 @@ fn check_after(disk: Arc<SimulatedDisk>, before: &Models, filed: u64) {
 
 #[test]
 fn filed_records_survive_a_power_failure_at_any_point() {
-    for size in SIZES {
+    for case in CASES {
         let mut rng = fastrand::Rng::with_seed(11);
         let mut world = World::with(RETAINING);
         let (mut crashes, mut retained) = (0, 0);
-        workload(&mut world, size, &mut |world| {
+        workload(&mut world, case, &mut |world| {
             retained += world.filer.extents().segments().len();
             for _ in 0..4 {
                 let disk = world.disk.fork();
@@ -78,18 +84,18 @@ fn filed_records_survive_a_power_failure_at_any_point() {
         });
         assert!(crashes > 500);
         assert!(world.filer.totals().merged_bytes > 0);
-        assert_eq!(retained > 100, size > 1_000, "{retained}");
+        assert_eq!(retained > 100, case.0 > 1_000, "{retained}");
     }
 }
 
 #[test]
 fn no_filed_record_is_lost_when_any_disk_call_fails() {
-    for size in SIZES {
+    for case in CASES {
         let mut rng = fastrand::Rng::with_seed(12);
         let calls = {
             let mut world = World::with(RETAINING);
             let before = world.disk.calls();
-            workload(&mut world, size, &mut |_| ());
+            workload(&mut world, case, &mut |_| ());
             world.disk.calls() - before
         };
         let step = (calls / 150).max(1) as usize;
@@ -101,7 +107,7 @@ fn no_filed_record_is_lost_when_any_disk_call_fails() {
             let mut is_armed = false;
             let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 disk.fail_always(Fault::Broken, move |call| call.number >= first);
-                workload(&mut world, size, &mut |world| {
+                workload(&mut world, case, &mut |world| {
                     let state = world.line.state.lock();
                     (filed, models) = (state.filed, state.models.clone());
                     is_armed = true;

@@ -62,6 +62,82 @@ fn segment_of_long_records_is_filed_without_a_copy() {
     world.check();
 }
 
+/// Files a segment of both shards, with trims, and returns the files of its extents and the bytes that
+/// were read.
+fn filed(has_no_summaries: bool) -> (Vec<Vec<u8>>, u64) {
+    let mut world = world();
+    world.line.state.lock().has_no_summaries = has_no_summaries;
+    for number in 0..6 {
+        world.append(number % 2, 3 - u64::from(number) / 2, &[number as u8; SIZE]);
+        world.append(number % 2, 3 - u64::from(number) / 2, &[9; 500]);
+    }
+    world.trim(0, 3, 1);
+    world.trim(1, 9, 0);
+    world.line.roll();
+    let before = world.disk.read();
+    while world.line.sealed_count() > 0 {
+        assert_eq!(world.filer.step(&world.line, world.now_ms), Step::Worked);
+    }
+    let read = world.disk.read() - before;
+    assert_eq!(retained(&world), [1]);
+    world.check();
+    let paths = world.disk.files().into_iter().map(|(path, _)| path);
+    let extents = paths.filter(|path| path.starts_with("extents/"));
+    let images = extents.map(|path| world.disk.images(&path).unwrap().1);
+    (images.collect(), read)
+}
+
+#[test]
+fn segment_with_a_summary_is_filed_without_reading_it() {
+    let (expected, read) = filed(true);
+    assert_eq!(expected.len(), 2);
+    assert!(read > 6 * SIZE as u64, "{read}");
+    let (extents, read) = filed(false);
+    assert!(extents == expected, "the extents differ");
+    assert!(read < SIZE as u64, "{read}");
+}
+
+#[test]
+fn segment_with_many_short_pieces_has_no_summary() {
+    let world = World::with(Options {
+        piece_size_min: 4_000,
+        ..OPTIONS
+    });
+    let append = |count, size| {
+        let header = BlockHeader {
+            kind: BlockKind::Records,
+            shard: ShardId(0),
+            length: 0,
+            position: Position(0),
+            epoch: 0,
+            hint: Position(0),
+            count,
+            term: 1,
+            index: Index(1),
+            time_ms: 0,
+        };
+        let mut body = Vec::new();
+        for number in 0..count {
+            let view = RecordView {
+                stream: StreamId(u64::from(number % 2)),
+                offset: u64::from(number),
+                kind: RecordKind::Data,
+                tag: 0,
+                bytes: &vec![1; size],
+            };
+            record::encode(&view, &mut body);
+        }
+        let mut summary = SummaryBuilder::new(world.line.piece_size_min);
+        let checksum = summary.add(&header, Position(0), &body);
+        let pieces = summary.finish().map(|it| it[&ShardId(0)].pieces.len());
+        assert_eq!(checksum.is_some(), pieces.is_some());
+        pieces
+    };
+    assert_eq!(append(1024, 10), Some(1024));
+    assert_eq!(append(1100, 10), None, "a piece has less than 4,000 bytes");
+    assert_eq!(append(1100, 4_000), Some(1100));
+}
+
 #[test]
 fn segment_is_copied_if_pieces_are_short_or_it_is_half_empty() {
     let mut world = world();
@@ -124,6 +200,31 @@ fn void_blocks_keep_a_segment_from_being_retained() {
     world.roll_and_settle();
     assert_eq!(retained(&world), [0; 0]);
     world.check();
+}
+
+#[test]
+fn later_cut_keeps_a_segment_with_a_summary_from_being_retained() {
+    for (index, expected) in [(8, vec![1]), (7, vec![])] {
+        let mut world = world();
+        for byte in 0..7 {
+            world.append(0, 1, &[byte; SIZE]);
+        }
+        world.line.roll();
+        {
+            let mut state = world.line.state.lock();
+            state.sealed[0].cuts.push(Cut {
+                shard: ShardId(0),
+                index: Index(index),
+                position: Position(SEGMENT_SIZE + 5_000),
+            });
+            let model = state.models.get_mut(&(ShardId(0), StreamId(1))).unwrap();
+            model.records.retain(|offset, _| *offset < index - 1);
+            model.next = model.records.len() as u64;
+        }
+        world.settle();
+        assert_eq!(retained(&world), expected, "cut at {index}");
+        world.check();
+    }
 }
 
 #[test]
@@ -273,6 +374,30 @@ fn flipped_bit_in_a_retained_segment_is_named() {
         world.disk.flip(&path, byte * 8).unwrap();
     }
     world.check();
+}
+
+#[test]
+fn damage_before_a_segment_is_filed_by_its_summary_is_named_by_the_read() {
+    let mut world = world();
+    for number in 0..7 {
+        world.append(number % 2, 1, &[1; SIZE]);
+    }
+    world.line.roll();
+    let path = segment::path(1);
+    let begin = segment::SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE as u64;
+    world.disk.flip(&path, (begin + 900) * 8).unwrap();
+    world.settle();
+    assert_eq!(retained(&world), [1]);
+    let read = |shard| {
+        let extents = world.filer.extents();
+        extents.read(ShardId(shard), StreamId(1), 0, &mut |_| {
+            ControlFlow::Continue(())
+        })
+    };
+    let damage = read(0).unwrap_err();
+    assert!(matches!(&damage, ExtentError::Damaged { place, .. } if *place == begin));
+    assert_eq!(damage.path(), path);
+    assert!(read(1).is_ok(), "the other shard's records are whole");
 }
 
 #[test]

@@ -25,7 +25,7 @@ const ERASED_SHARED: &str = "erasure::erase_waits_until_a_segment_shared_by_shar
 const ERASED_EARLIER: &str =
     "erasure::erase_leaves_no_bytes_of_an_earlier_segment_in_a_retained_one";
 
-pub(super) static MUTANTS: [Mutant; 25] = [
+pub(super) static MUTANTS: [Mutant; 26] = [
     Mutant {
         name: "ack-before-sync",
         subject: &JOURNAL,
@@ -307,5 +307,16 @@ pub(super) static MUTANTS: [Mutant; 25] = [
             replacement: "let is_held = Arc::strong_count(file) > own && own > 9;",
         }],
         proof: "tests::locating::located_records_stay_whole_when_their_segment_is_filed_and_others_are_written",
+    },
+    Mutant {
+        name: "void-blocks-retained",
+        subject: &UNITS,
+        harm: "records that a later cut voids are filed, because the summary of their segment has them",
+        edits: &[Edit {
+            file: "filing/job.rs",
+            text: "!is_void(summary, sealed.segment.header.first(), &sealed.cuts)",
+            replacement: "!is_void(summary, sealed.segment.header.first(), &[])",
+        }],
+        proof: "filing::tests::in_place::later_cut_keeps_a_segment_with_a_summary_from_being_retained",
     },
 ];
