@@ -101,6 +101,14 @@ pub trait File: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Begins to send written bytes to the device, without waiting until it has them: the next sync of
+    /// this file finds less to do. It does not make anything durable, and an error of the device is
+    /// reported by that sync.
+    fn begin_write_out(&self, offset: u64, size: u64) -> io::Result<()> {
+        let _ = (offset, size);
+        Ok(())
+    }
+
     /// Truncates the file, or extends it with zeros.
     fn set_size(&self, size: u64) -> io::Result<()>;
 

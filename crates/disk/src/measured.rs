@@ -202,6 +202,10 @@ impl File for MeasuredFile {
         self.file.write_out(offset, size)
     }
 
+    fn begin_write_out(&self, offset: u64, size: u64) -> io::Result<()> {
+        self.file.begin_write_out(offset, size)
+    }
+
     fn set_size(&self, size: u64) -> io::Result<()> {
         self.file.set_size(size)
     }

@@ -248,7 +248,16 @@ impl File for RealFile {
     }
 
     fn write_out(&self, offset: u64, size: u64) -> io::Result<()> {
-        write_out(&self.file, offset, size).map_err(|error| self.named(error))
+        let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+            | libc::SYNC_FILE_RANGE_WRITE
+            | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        write_out(&self.file, offset, size, flags).map_err(|error| self.named(error))
+    }
+
+    fn begin_write_out(&self, offset: u64, size: u64) -> io::Result<()> {
+        // Without waiting, errors of the device stay for the sync.
+        let flags = libc::SYNC_FILE_RANGE_WRITE;
+        write_out(&self.file, offset, size, flags).map_err(|error| self.named(error))
     }
 
     fn set_size(&self, size: u64) -> io::Result<()> {
@@ -274,10 +283,7 @@ fn read_without_waiting(file: &StdFile, buffer: &mut [u8], offset: u64) -> Resul
 /// journal. A concurrent sync of another file waits for some more bytes, but not for an unrelated
 /// commit.
 #[expect(unsafe_code, reason = "no safe crate has the call")]
-fn write_out(file: &StdFile, offset: u64, size: u64) -> io::Result<()> {
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-        | libc::SYNC_FILE_RANGE_WRITE
-        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+fn write_out(file: &StdFile, offset: u64, size: u64, flags: libc::c_uint) -> io::Result<()> {
     let number = |value: u64| {
         libc::off64_t::try_from(value).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
     };
@@ -305,7 +311,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::FileRange;
+    use crate::{FileRange, write_all};
 
     fn mode(path: &Path) -> u32 {
         path.metadata().unwrap().permissions().mode() & 0o777
@@ -326,6 +332,23 @@ mod tests {
         for synced in ["", "line"] {
             disk.sync_dir(synced).unwrap();
         }
+    }
+
+    #[test]
+    fn bytes_may_be_sent_to_the_device_before_their_sync() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::new(directory.path());
+        let file = disk.create("a").unwrap();
+        let bytes = vec![7; 300 << 10];
+        write_all(&*file, &bytes, 5_000).unwrap();
+        file.begin_write_out(4_096, 256 << 10).unwrap();
+        write_all(&*file, b"more", 5_000).unwrap();
+        file.write_out(0, 8_192).unwrap();
+        file.sync_data().unwrap();
+        let mut read = vec![0; bytes.len()];
+        file.read_at(&mut read, 5_000).unwrap();
+        assert_eq!(read[..4], *b"more");
+        assert!(read[4..] == bytes[4..]);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::segment::write_at_once;
 
 const PAGE_SIZE: usize = 4096;
 
-/// Bytes per write at most. Larger writes are not faster.
-const SIZE_MAX: usize = 1 << 20;
+/// Bytes per write at most. Larger writes are not faster, and these stay in a cache of the processor.
+const SIZE_MAX: usize = 256 << 10;
 
 /// Collects bytes that follow each other in a file and writes them at once.
 #[derive(Debug)]
@@ -44,7 +44,9 @@ impl WriteBuffer {
         self.offset = offset;
     }
 
-    /// Adds bytes; writes whenever the buffer is full.
+    /// Adds bytes. Whenever the buffer is full, writes it, and begins to send it to the device, which then
+    /// works while the following blocks are checksummed and copied. The last page is left out: it will be
+    /// written to again, and would be sent twice.
     pub(crate) fn push(&mut self, file: &dyn File, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let start = self.page + self.phase();
@@ -55,7 +57,9 @@ impl WriteBuffer {
             self.length += length;
             bytes = later;
             if self.length == SIZE_MAX {
+                let begin = page_of(self.offset);
                 self.flush(file)?;
+                file.begin_write_out(begin, page_of(self.offset) - begin)?;
             }
         }
         Ok(())
@@ -75,5 +79,80 @@ impl WriteBuffer {
 
     fn phase(&self) -> usize {
         self.offset as usize % PAGE_SIZE
+    }
+}
+
+/// Returns the offset of the page that has the byte at `offset`.
+fn page_of(offset: u64) -> u64 {
+    offset - offset % PAGE_SIZE as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// A file that records the ranges of calls.
+    #[derive(Debug, Default)]
+    struct Calls {
+        written: Mutex<Vec<(u64, u64)>>,
+        sent: Mutex<Vec<(u64, u64)>>,
+        bytes: Mutex<Vec<u8>>,
+    }
+
+    impl File for Calls {
+        fn size(&self) -> io::Result<u64> {
+            Ok(self.bytes.lock().len() as u64)
+        }
+
+        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+            self.written.lock().push((offset, bytes.len() as u64));
+            self.bytes.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn allocate(&self, _: u64) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        fn begin_write_out(&self, offset: u64, size: u64) -> io::Result<()> {
+            self.sent.lock().push((offset, size));
+            Ok(())
+        }
+
+        fn set_size(&self, _: u64) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        fn sync_all(&self) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    #[test]
+    fn full_buffers_are_sent_to_the_device_except_for_their_last_page() {
+        let (file, mut buffer) = (Calls::default(), WriteBuffer::new());
+        buffer.start_at(5_000);
+        let pushed: Vec<u8> = (0..600_000_u32).map(|at| (at / 7) as u8).collect();
+        for piece in pushed.chunks(70_001) {
+            buffer.push(&file, piece).unwrap();
+        }
+        let full = SIZE_MAX as u64;
+        assert_eq!(*file.written.lock(), [(5_000, full), (5_000 + full, full)]);
+        // Every page but the last is sent once.
+        let first = (4_096, full);
+        assert_eq!(*file.sent.lock(), [first, (4_096 + full, full)]);
+        buffer.flush(&file).unwrap();
+        assert_eq!(file.sent.lock().len(), 2, "the sync sends the rest");
+        assert!(*file.bytes.lock() == pushed);
     }
 }
