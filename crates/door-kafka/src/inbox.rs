@@ -3,6 +3,9 @@
 //! The bytes of one read are copied once, into memory of their own, which the frames share. Memory
 //! is taken for a whole frame at once, so that it is not copied while it grows; but a size reserves
 //! at most eight times the bytes that have arrived. An empty buffer holds no memory.
+//!
+//! Long frames are not even copied: the rest of one is read straight into its memory, and after one the
+//! next is expected to be as long.
 
 use bytes::{Bytes, BytesMut};
 use kafka::{ApiKey, FrameError, peek_api_key, peek_frame_size, take_frame};
@@ -15,6 +18,13 @@ const STRANGER_SIZE_MAX: usize = 64 << 10;
 
 /// Most memory for a frame, as a multiple of the bytes that have arrived.
 const RESERVED_MAX: usize = 8;
+
+/// Smallest number of missing bytes of a frame that are read straight into its memory. Fewer are read
+/// together with the next frames.
+const DIRECT_SIZE_MIN: usize = 16 << 10;
+
+/// Most bytes that are expected of a frame before any of it has arrived.
+const EXPECTED_SIZE_MAX: usize = 256 << 10;
 
 /// The permitted size of a client's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +42,8 @@ pub(super) enum Trust {
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     arrived: BytesMut,
+    /// The size of the last frame, if it was long: bytes to expect of the next one.
+    expected: usize,
 }
 
 impl Inbox {
@@ -42,10 +54,31 @@ impl Inbox {
             false => &self.arrived,
         };
         let count = self.arrived.len() + chunk.len();
-        let size = peek_frame_size(start).unwrap_or(count);
-        let size = size.min(RESERVED_MAX * count).max(count);
+        let size = reserved_size(start, count).max(count);
         self.arrived.reserve(size - self.arrived.len());
         self.arrived.extend_from_slice(chunk);
+    }
+
+    /// Returns memory for the next read, behind the bytes that have arrived, and the number of bytes to
+    /// read at most; `None` if they should be passed to [`Inbox::feed`]. If nothing was read,
+    /// [`Inbox::rest`] must follow.
+    pub(super) fn room(&mut self) -> Option<(&mut BytesMut, usize)> {
+        let count = self.arrived.len();
+        let size = match count {
+            0 => self.expected,
+            _ => reserved_size(&self.arrived, count),
+        };
+        let missing = size.checked_sub(count);
+        let missing = missing.filter(|missing| *missing >= DIRECT_SIZE_MIN)?;
+        self.arrived.reserve(missing);
+        Some((&mut self.arrived, missing))
+    }
+
+    /// Frees the memory that [`Inbox::room`] has reserved for a frame of which nothing has arrived.
+    pub(super) fn rest(&mut self) {
+        if self.arrived.is_empty() {
+            self.arrived = BytesMut::new();
+        }
     }
 
     /// Returns the number of bytes that the next read should ask for at most: those that a frame
@@ -68,12 +101,21 @@ impl Inbox {
         if self.arrived.len() < size_of::<i32>() + size_of::<i16>() {
             return Ok(None);
         }
+        let size = peek_frame_size(&self.arrived);
         let frame = take_frame(&mut self.arrived, size_max)?;
-        if self.arrived.is_empty() {
-            self.arrived = BytesMut::new();
+        if frame.is_some() {
+            let size = size.filter(|size| *size >= DIRECT_SIZE_MIN);
+            self.expected = size.unwrap_or(0).min(EXPECTED_SIZE_MAX);
         }
+        self.rest();
         Ok(frame)
     }
+}
+
+/// Returns the size of the memory for the frame at the start of the `count` bytes that have arrived.
+fn reserved_size(start: &[u8], count: usize) -> usize {
+    let size = peek_frame_size(start).unwrap_or(count);
+    size.min(RESERVED_MAX * count)
 }
 
 #[cfg(test)]
@@ -124,6 +166,55 @@ mod tests {
         inbox.feed(&frame(ApiKey::Produce, 30 << 20)[..1000]);
         assert_eq!(inbox.next(ADMITTED), Ok(None));
         assert!(inbox.arrived.capacity() <= RESERVED_MAX * 1000);
+    }
+
+    #[test]
+    fn long_frames_are_read_straight_into_their_memory() {
+        let long = frame(ApiKey::Produce, 100_000);
+        let mut inbox = Inbox::default();
+        assert!(inbox.room().is_none(), "the size is not known");
+        inbox.feed(&long[..20_000]);
+        let (memory, size) = inbox.room().unwrap();
+        assert_eq!(size, long.len() - 20_000);
+        let place = memory.as_ptr();
+        memory.extend_from_slice(&long[20_000..90_000]);
+        assert_eq!(memory.as_ptr(), place, "the frame is not moved");
+        assert!(inbox.room().is_none(), "few bytes are missing");
+        inbox.feed(&long[90_000..]);
+        assert!(inbox.next(ADMITTED).unwrap().unwrap() == long[4..]);
+        // The next frame is expected to have the same size, and is longer.
+        let longer = frame(ApiKey::Produce, 130_000);
+        let (memory, size) = inbox.room().unwrap();
+        assert_eq!(size, long.len());
+        memory.extend_from_slice(&longer[..size]);
+        assert_eq!(inbox.next(ADMITTED), Ok(None));
+        let (memory, size) = inbox.room().unwrap();
+        assert_eq!(size, longer.len() - long.len());
+        memory.extend_from_slice(&longer[long.len()..]);
+        assert!(inbox.next(ADMITTED).unwrap().unwrap() == longer[4..]);
+        // Nothing comes, and then a short one.
+        assert!(inbox.room().is_some());
+        inbox.rest();
+        assert_eq!(inbox.arrived.capacity(), 0, "nothing is held for nothing");
+        inbox.feed(&frame(ApiKey::Metadata, 10));
+        assert_eq!(inbox.next(ADMITTED).unwrap().unwrap().len(), 10);
+        assert!(inbox.room().is_none(), "short frames are expected");
+    }
+
+    #[test]
+    fn a_frame_of_which_little_has_arrived_reserves_little() {
+        let mut inbox = Inbox::default();
+        inbox.feed(&frame(ApiKey::Produce, 30 << 20)[..4_000]);
+        let (memory, size) = inbox.room().unwrap();
+        assert_eq!(size, (RESERVED_MAX - 1) * 4_000);
+        assert!(memory.capacity() <= RESERVED_MAX * 4_000);
+
+        let mut inbox = Inbox::default();
+        inbox.feed(&frame(ApiKey::Produce, 2 << 20));
+        assert!(inbox.next(ADMITTED).unwrap().is_some());
+        let (memory, size) = inbox.room().unwrap();
+        assert_eq!(size, EXPECTED_SIZE_MAX);
+        assert!(memory.capacity() <= 2 * EXPECTED_SIZE_MAX);
     }
 
     #[test]

@@ -286,18 +286,39 @@ impl Session {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let read = match self.poll_read_long(cx) {
+            Some(read) => read,
+            None => self.poll_read_chunk(cx),
+        };
+        let Some(count) = ready!(read) else {
+            return Poll::Ready(Err(End::Left));
+        };
+        let counts = self.client.topics().counts();
+        counts.add(Count::Received, count as u64);
+        self.silence.heard = true;
+        Poll::Ready(self.take_in(cx).map_err(End::Fatal))
+    }
+
+    /// Reads bytes of a long frame straight into its memory; `None` if no such frame is expected, or
+    /// if the transport cannot do that.
+    fn poll_read_long(&mut self, cx: &mut Context<'_>) -> Option<Poll<Option<usize>>> {
+        let (memory, size) = self.inbox.room()?;
+        let read = self.source.poll_read_behind(cx, memory, size);
+        self.inbox.rest();
+        Some(read?.map(reading::count))
+    }
+
+    /// Reads into the buffer of the thread, from which the inbox copies.
+    fn poll_read_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let most = self.inbox.read_max();
         reading::with_chunk(|chunk| {
             let most = most.min(chunk.len());
             let chunk = &mut chunk[..most];
-            let Some(count) = ready!(reading::poll_count(&mut *self.source, cx, chunk)) else {
-                return Poll::Ready(Err(End::Left));
-            };
-            let counts = self.client.topics().counts();
-            counts.add(Count::Received, count as u64);
-            self.inbox.feed(&chunk[..count]);
-            self.silence.heard = true;
-            Poll::Ready(self.take_in(cx).map_err(End::Fatal))
+            let read = reading::poll_count(&mut *self.source, cx, chunk);
+            if let Poll::Ready(Some(count)) = read {
+                self.inbox.feed(&chunk[..count]);
+            }
+            read
         })
     }
 

@@ -25,10 +25,15 @@ pub fn poll_count(
     cx: &mut Context<'_>,
     chunk: &mut [u8],
 ) -> Poll<Option<usize>> {
-    source.poll_read(cx, chunk).map(|read| match read {
+    source.poll_read(cx, chunk).map(count)
+}
+
+/// Returns how many bytes were read like [`poll_count`].
+pub fn count(read: io::Result<usize>) -> Option<usize> {
+    match read {
         Ok(0) => None,
         Ok(count) => Some(count),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Some(0),
         Err(_) => None,
-    })
+    }
 }

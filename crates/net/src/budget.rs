@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
+use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::stream::{Source, Stream};
@@ -194,6 +195,15 @@ impl Source for Permitted<Box<dyn Source>> {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         self.io.poll_read_answer(cx, buffer)
+    }
+
+    fn poll_read_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+        size_max: usize,
+    ) -> Option<Poll<io::Result<usize>>> {
+        self.io.poll_read_behind(cx, buffer, size_max)
     }
 }
 

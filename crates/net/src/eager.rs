@@ -7,11 +7,12 @@
 use std::io::{self, Read};
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
+use bytes::{BufMut, BytesMut};
 use socket2::SockRef;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
 use crate::stream::Source;
 
@@ -53,6 +54,17 @@ impl<R: AsyncRead + AsRef<S> + Send + Unpin, S: AsFd> Source for EagerSource<R, 
             Poll::Pending => self.eager.poll_read(self.read.as_ref(), buffer),
             ready => ready,
         }
+    }
+
+    fn poll_read_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+        size_max: usize,
+    ) -> Option<Poll<io::Result<usize>>> {
+        let mut buffer = buffer.limit(size_max);
+        let read = pin!(self.read.read_buf(&mut buffer));
+        Some(read.poll(cx))
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, LazyLock, Weak};
 use std::task::{Context, Poll, Waker};
 
+use bytes::BytesMut;
 use parking_lot::Mutex;
 
 use crate::stream::{Sink, Source, Stream};
@@ -136,8 +137,13 @@ impl Drop for Ends {
 
 struct PipeSource(Arc<Ends>);
 
-impl Source for PipeSource {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+impl PipeSource {
+    /// Takes bytes out of the pipe, with `take`, which returns their number.
+    fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&mut VecDeque<u8>) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
         let mut state = self.0.read.0.lock();
         if state.bytes.is_empty() {
             if state.is_closed {
@@ -146,11 +152,32 @@ impl Source for PipeSource {
             state.reader = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let count = io::Read::read(&mut state.bytes, buffer)?;
+        let count = take(&mut state.bytes)?;
         if let Some(writer) = state.writer.take() {
             writer.wake();
         }
         Poll::Ready(Ok(count))
+    }
+}
+
+impl Source for PipeSource {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.poll_take(cx, |bytes| io::Read::read(bytes, buffer))
+    }
+
+    fn poll_read_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+        size_max: usize,
+    ) -> Option<Poll<io::Result<usize>>> {
+        Some(self.poll_take(cx, |bytes| {
+            let (first, _) = bytes.as_slices();
+            let count = first.len().min(size_max);
+            buffer.extend_from_slice(&first[..count]);
+            bytes.drain(..count);
+            Ok(count)
+        }))
     }
 }
 
@@ -207,6 +234,17 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(&buffer[..count], b"hello");
+        assert_eq!(near.sink.try_write(b" world").unwrap(), 6);
+        let mut read = BytesMut::from(&b"hello"[..]);
+        for size_max in [2, 100] {
+            let (source, read) = (&mut far.source, &mut read);
+            let behind = |cx: &mut Context<'_>| {
+                let polled = source.poll_read_behind(cx, read, size_max);
+                polled.expect("a pipe can do that")
+            };
+            assert!(std::future::poll_fn(behind).await.is_ok());
+        }
+        assert_eq!(read, b"hello world"[..]);
         drop(near);
         let end = std::future::poll_fn(|cx| far.source.poll_read(cx, &mut buffer)).await;
         assert_eq!(end.unwrap(), 0);

@@ -4,6 +4,8 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::BytesMut;
+
 use crate::file_bytes::{self, FileBytes};
 
 /// Whether more bytes follow those of a write at once, so that a transport may wait for them.
@@ -28,6 +30,18 @@ pub trait Source: Send {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         self.poll_read(cx, buffer)
+    }
+
+    /// Reads like [`Source::poll_read`], at most `size_max` bytes, which must not be 0, behind those
+    /// of `buffer`. Its memory is not filled before. `None` if the transport cannot do that.
+    fn poll_read_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+        size_max: usize,
+    ) -> Option<Poll<io::Result<usize>>> {
+        let _ = (cx, buffer, size_max);
+        None
     }
 }
 
