@@ -25,6 +25,9 @@ pub(crate) struct WriteBuffer {
     offset: u64,
     /// Number of collected bytes.
     length: usize,
+    /// File offset from which on nothing is sent to the device, while a sync is under way: it would wait
+    /// for these bytes too.
+    held_from: Option<u64>,
 }
 
 impl WriteBuffer {
@@ -35,6 +38,7 @@ impl WriteBuffer {
             bytes,
             offset: 0,
             length: 0,
+            held_from: None,
         }
     }
 
@@ -57,9 +61,11 @@ impl WriteBuffer {
             self.length += length;
             bytes = later;
             if self.length == SIZE_MAX {
-                let begin = page_of(self.offset);
+                let begin = self.offset;
                 self.flush(file)?;
-                file.begin_write_out(begin, page_of(self.offset) - begin)?;
+                if self.held_from.is_none() {
+                    self.send(file, begin)?;
+                }
             }
         }
         Ok(())
@@ -75,6 +81,28 @@ impl WriteBuffer {
         self.offset += self.length as u64;
         self.length = 0;
         Ok(())
+    }
+
+    /// Sends nothing to the device until [`WriteBuffer::release`]. The buffer must be flushed.
+    pub(crate) fn hold(&mut self) {
+        self.held_from = Some(self.offset);
+    }
+
+    /// Begins to send to the device what was written since [`WriteBuffer::hold`].
+    pub(crate) fn release(&mut self, file: &dyn File) -> io::Result<()> {
+        match self.held_from.take() {
+            Some(begin) => self.send(file, begin),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins to send the whole pages that were written from an offset on.
+    fn send(&self, file: &dyn File, begin: u64) -> io::Result<()> {
+        let (begin, end) = (page_of(begin), page_of(self.offset));
+        match end > begin {
+            true => file.begin_write_out(begin, end - begin),
+            false => Ok(()),
+        }
     }
 
     fn phase(&self) -> usize {
@@ -154,5 +182,12 @@ mod tests {
         buffer.flush(&file).unwrap();
         assert_eq!(file.sent.lock().len(), 2, "the sync sends the rest");
         assert!(*file.bytes.lock() == pushed);
+        // During a sync, nothing is sent.
+        buffer.hold();
+        buffer.push(&file, &pushed).unwrap();
+        assert_eq!(file.sent.lock().len(), 2);
+        buffer.release(&file).unwrap();
+        let held = page_of(605_000 + 2 * full) - page_of(605_000);
+        assert_eq!(file.sent.lock()[2..], [(page_of(605_000), held)]);
     }
 }

@@ -50,6 +50,7 @@ mod shard;
 mod shared;
 mod stream;
 mod sync;
+mod syncer;
 mod tail;
 #[cfg(test)]
 mod tests;

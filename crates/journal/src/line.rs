@@ -6,11 +6,15 @@
 //! the first failed sync, latches the journal: nothing is ever written after a hole, and no sync is
 //! retried.
 //!
+//! In bulk, a [`Syncer`] does the sync, and the line meanwhile writes the blocks that are built. Only syncs
+//! wait for each other: blocks are published when a sync has ended that began after they were written.
+//!
 //! The line owns the active segment and knows no threads: a simulation calls [`Line::step`] itself.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -24,6 +28,7 @@ use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
 use crate::shard::{BlockBytes, BuiltBlock, WrittenBlock};
 use crate::shared::{Counters, Shared};
 use crate::sync::Ordering;
+use crate::syncer::Syncer;
 use crate::tail::BlockLocation;
 use crate::votes::{LastVote, Vote};
 use crate::{Index, Position, ShardId};
@@ -31,6 +36,10 @@ use crate::{Index, Position, ShardId};
 /// Room for a hint after every block. Without a hint, damage to the last block would look like a
 /// torn write.
 const HINT_SIZE: u64 = BLOCK_HEADER_SIZE as u64;
+
+/// Time between two looks for built blocks during a sync. Each block that is built would otherwise wake the
+/// line.
+const WRITE_AHEAD_DELAY: Duration = Duration::from_micros(400);
 
 /// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +76,10 @@ pub struct Line {
     shard_ends: Vec<ShardEnd>,
     /// Last vote of each shard in the line.
     votes: Vec<LastVote>,
-    /// Blocks written in this step.
+    /// Blocks that are written and not published, in this step or during the last sync.
     written: Vec<(ShardId, WrittenBlock)>,
+    /// Does long syncs; without it, none overlaps with writes.
+    syncer: Option<Box<dyn Syncer>>,
     /// Shards published in this step.
     advanced: Vec<(ShardId, Progress)>,
     /// Shards whose votes this step made durable, with the number of their votes on disk.
@@ -100,6 +111,7 @@ impl Line {
             shard_ends,
             votes,
             written: Vec::new(),
+            syncer: None,
             advanced: Vec::new(),
             voted: Vec::new(),
             touched: Vec::new(),
@@ -122,7 +134,19 @@ impl Line {
 
     /// Returns true if the next step without blocks would write a hint.
     pub fn owes_hint(&self) -> bool {
-        self.owes_hint
+        self.owes_hint && self.queue.is_empty() && self.written.is_empty()
+    }
+
+    /// Lets long syncs overlap with the writing of the next blocks.
+    pub(crate) fn set_syncer(&mut self, syncer: impl Syncer + 'static) {
+        self.syncer = Some(Box::new(syncer));
+    }
+
+    /// Lets long syncs overlap with the writing of the next blocks. `choose` returns a number below its
+    /// argument; it decides which blocks are written during a sync, and when that takes effect.
+    #[cfg(any(test, feature = "simulation"))]
+    pub fn overlap_syncs(&mut self, choose: impl FnMut(usize) -> usize + Send + 'static) {
+        self.set_syncer(crate::syncer::SimulatedSyncer::new(choose));
     }
 
     /// Frees the memory of blocks that are on disk.
@@ -145,7 +169,10 @@ impl Line {
     }
 
     fn write_queue(&mut self) -> io::Result<LineStep> {
-        while let Some(built) = self.queue.front() {
+        let batch_max = self.syncer.as_mut().map_or(usize::MAX, |it| it.batch_max());
+        while let Some(built) = self.queue.front()
+            && self.written.len() < batch_max
+        {
             let size = aligned(built.bytes.size() as u64);
             if !self.has_room(size) {
                 match self.roll()? {
@@ -164,9 +191,59 @@ impl Line {
                 false => Ok(LineStep::Starved),
             };
         }
+        if self.end.0 - self.durable.0 >= self.shared.limits.bulk_sync
+            && let Some(mut syncer) = self.syncer.take()
+        {
+            let synced = self.write_during_sync(&mut *syncer);
+            self.syncer = Some(syncer);
+            return synced.map(|()| LineStep::Worked);
+        }
         self.sync_active()?;
         self.publish();
         Ok(LineStep::Worked)
+    }
+
+    /// Publishes the written blocks after a sync, during which it writes the next ones to the same
+    /// segment.
+    fn write_during_sync(&mut self, syncer: &mut dyn Syncer) -> io::Result<()> {
+        let file = self.active.file.clone();
+        self.buffer.flush(&*file)?;
+        let (batch, end) = (std::mem::take(&mut self.written), self.end);
+        self.buffer.hold();
+        syncer.begin(file.clone());
+        let mut delay = WRITE_AHEAD_DELAY;
+        let synced = loop {
+            if let Some(synced) = syncer.wait(delay) {
+                break synced;
+            }
+            delay = match self.write_ahead()? {
+                true => Duration::ZERO,
+                false => WRITE_AHEAD_DELAY,
+            };
+        };
+        synced?;
+        self.buffer.release(&*file)?;
+        self.note_sync(end);
+        let ahead = std::mem::replace(&mut self.written, batch);
+        self.publish();
+        self.written = ahead;
+        Ok(())
+    }
+
+    /// Writes the next block, if the active segment has room for it. Returns false if nothing can be
+    /// written now.
+    fn write_ahead(&mut self) -> io::Result<bool> {
+        if self.queue.is_empty() {
+            self.gather();
+        }
+        let size = |built: &BuiltBlock| aligned(built.bytes.size() as u64);
+        let has_room = self.queue.front().is_some_and(|it| self.has_room(size(it)));
+        if has_room && let Some(built) = self.queue.pop_front() {
+            self.write(built)?;
+            return Ok(true);
+        }
+        self.buffer.flush(&*self.active.file)?;
+        Ok(false)
     }
 
     /// Returns true if the active segment has room for a block of this size.
@@ -177,7 +254,7 @@ impl Line {
     fn work(&mut self) -> io::Result<LineStep> {
         // Seal first, so that a line that is never idle seals too.
         let has_rolled = self.is_to_seal() && self.roll()? == LineStep::Worked;
-        if !self.queue.is_empty() {
+        if !self.queue.is_empty() || !self.written.is_empty() {
             self.write_queue()
         } else if has_rolled {
             Ok(LineStep::Worked)
@@ -318,11 +395,16 @@ impl Line {
     fn sync_active(&mut self) -> io::Result<()> {
         self.buffer.flush(&*self.active.file)?;
         self.active.file.sync_data()?;
+        self.note_sync(self.end);
+        Ok(())
+    }
+
+    /// Notes that the active segment is on disk up to a position.
+    fn note_sync(&mut self, end: Position) {
         Counters::add(&self.shared.counters.syncs, 1);
         self.segment_syncs += 1;
-        self.durable = self.end;
+        self.durable = end;
         self.owes_hint = true;
-        Ok(())
     }
 
     /// Returns true if sealing of the active segment was requested. A segment without blocks is

@@ -16,6 +16,7 @@ mod log;
 mod log_limits;
 mod log_votes;
 mod many_streams;
+mod overlapping;
 mod reading;
 mod tearing;
 mod threaded;

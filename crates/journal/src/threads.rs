@@ -11,6 +11,7 @@ use crate::filing::Step;
 use crate::line::{Line, LineStep};
 use crate::shared::Shared;
 use crate::sync::Ordering;
+use crate::syncer::SyncThread;
 
 /// Idle time before the hint is written. A busy line carries the hint in its blocks.
 const HINT_DELAY: Duration = Duration::from_millis(1);
@@ -32,7 +33,7 @@ pub(crate) struct Threads {
 impl Threads {
     pub(crate) fn start(
         shared: &Arc<Shared>,
-        line: Line,
+        mut line: Line,
         background: Background,
         now_ms: impl Fn() -> u64 + Send + 'static,
     ) -> io::Result<Threads> {
@@ -41,6 +42,7 @@ impl Threads {
             line: None,
             filing: None,
         };
+        line.set_syncer(SyncThread::start()?);
         threads.line = Some(spawn(shared, "line", |shared| run_line(line, shared))?);
         let run = move |shared: &Shared| run_filing(background, shared, now_ms);
         threads.filing = Some(spawn(shared, "filing", run)?);

@@ -6,10 +6,14 @@ use std::time::Duration;
 use super::*;
 use crate::disk::RealDisk;
 
-fn open_threaded(dir: &tempfile::TempDir, entropy: u64) -> Journal {
+/// Sizes from which on syncs overlap with writes: all of them, and none.
+const BULK_SYNC_SIZES: [u64; 2] = [0, u64::MAX];
+
+fn open_threaded(dir: &tempfile::TempDir, entropy: u64, bulk_sync_size: u64) -> Journal {
     let disk = Arc::new(RealDisk::new(dir.path()));
     let small = Options {
         segment_size: 256 << 10,
+        bulk_sync_size,
         ..options(entropy)
     };
     Journal::open(disk, &small, || 1000).unwrap().0
@@ -17,8 +21,12 @@ fn open_threaded(dir: &tempfile::TempDir, entropy: u64) -> Journal {
 
 #[test]
 fn records_awaited_by_concurrent_writers_survive_a_restart() {
+    BULK_SYNC_SIZES.into_iter().for_each(write_concurrently);
+}
+
+fn write_concurrently(bulk_sync_size: u64) {
     let dir = tempfile::tempdir().unwrap();
-    let journal = open_threaded(&dir, 1);
+    let journal = open_threaded(&dir, 1, bulk_sync_size);
     let write = |writer: u64| {
         for number in 0..300u64 {
             let shard = ShardId((writer % 2) as u16);
@@ -35,7 +43,7 @@ fn records_awaited_by_concurrent_writers_survive_a_restart() {
         }
     });
     drop(journal);
-    let journal = open_threaded(&dir, 2);
+    let journal = open_threaded(&dir, 2, bulk_sync_size);
     for writer in 0..8u64 {
         let shard = ShardId((writer % 2) as u16);
         let read = journal.read(shard, StreamId(writer), 0, ALL).unwrap();
@@ -52,14 +60,20 @@ fn records_awaited_by_concurrent_writers_survive_a_restart() {
 
 #[test]
 fn queued_records_are_on_disk_after_close() {
+    BULK_SYNC_SIZES
+        .into_iter()
+        .for_each(close_with_queued_records);
+}
+
+fn close_with_queued_records(bulk_sync_size: u64) {
     let dir = tempfile::tempdir().unwrap();
-    let journal = open_threaded(&dir, 1);
+    let journal = open_threaded(&dir, 1, bulk_sync_size);
     for number in 0..5000u64 {
         let mut guard = journal.lock(SHARD, 1000);
         guard.append(STREAM, Some(number), 0, &[7; 100]).unwrap();
     }
     drop(journal);
-    let journal = open_threaded(&dir, 2);
+    let journal = open_threaded(&dir, 2, bulk_sync_size);
     assert_eq!(journal.stream(SHARD, STREAM).unwrap().next_durable, 5000);
 }
 
@@ -72,7 +86,7 @@ fn waker_is_woken_by_the_line_thread() {
         }
     }
     let dir = tempfile::tempdir().unwrap();
-    let journal = open_threaded(&dir, 1);
+    let journal = open_threaded(&dir, 1, 0);
     let (sender, woken) = mpsc::channel();
     let waker = Waker::from(Arc::new(Sender(sender)));
     for number in 0..100 {

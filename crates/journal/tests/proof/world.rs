@@ -168,7 +168,12 @@ impl World {
     /// Opens the journal and checks the recovered contents.
     pub(crate) fn open(&mut self) -> Result<(), OpenError> {
         let options = self.options();
-        let opened = Journal::open_stepped(Arc::new(self.disk.clone()), &options)?;
+        let mut opened = Journal::open_stepped(Arc::new(self.disk.clone()), &options)?;
+        // Half of the runs write blocks during syncs, if these are long enough.
+        if self.rng.bool() {
+            let mut rng = fastrand::Rng::with_seed(self.rng.u64(..));
+            opened.line.overlap_syncs(move |count| rng.usize(..count));
+        }
         let position = opened.journal.durable_position().0;
         assert!(position >= self.position, "the line went back");
         self.position = position;

@@ -25,7 +25,7 @@ const ERASED_SHARED: &str = "erasure::erase_waits_until_a_segment_shared_by_shar
 const ERASED_EARLIER: &str =
     "erasure::erase_leaves_no_bytes_of_an_earlier_segment_in_a_retained_one";
 
-pub(super) static MUTANTS: [Mutant; 26] = [
+pub(super) static MUTANTS: [Mutant; 28] = [
     Mutant {
         name: "ack-before-sync",
         subject: &JOURNAL,
@@ -36,6 +36,28 @@ pub(super) static MUTANTS: [Mutant; 26] = [
             replacement: "        self.publish();\n        self.sync_active()?;\n",
         }],
         proof: CRASH,
+    },
+    Mutant {
+        name: "acked-by-an-earlier-sync",
+        subject: &JOURNAL,
+        harm: "a block that was written during a sync is acked by it",
+        edits: &[Edit {
+            file: "line.rs",
+            text: "        let ahead = std::mem::replace(&mut self.written, batch);\n",
+            replacement: "        let during = std::mem::replace(&mut self.written, batch);\n        self.written.extend(during);\n        let ahead = Vec::new();\n",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "hint-of-an-earlier-sync",
+        subject: &UNITS,
+        harm: "blocks that were written during a sync are declared durable by it, so a torn one looks like lost data",
+        edits: &[Edit {
+            file: "line.rs",
+            text: "self.note_sync(end);",
+            replacement: "self.note_sync(self.end);",
+        }],
+        proof: "tests::overlapping::block_that_is_written_during_a_sync_is_acked_by_the_next",
     },
     Mutant {
         name: "no-sync-on-roll",
