@@ -1,7 +1,6 @@
 //! Loads and unloads conversations.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -155,22 +154,12 @@ enum SlotState<'a> {
 
 impl Rooms {
     fn slot(&self, name: &str) -> Arc<Slot> {
-        let mut loaded = self.loaded.lock();
-        if let Some(slot) = loaded.get(name) {
-            return slot.clone();
-        }
-        let slot = Arc::new(Slot::new(name.into()));
-        loaded.insert(slot.name.clone(), slot.clone());
-        slot
+        self.loaded.get_or_insert_with(name, Slot::new)
     }
 
     /// Removes the slot from the map.
     fn forget(&self, slot: &Arc<Slot>) {
-        if let Entry::Occupied(entry) = self.loaded.lock().entry(slot.name.clone())
-            && Arc::ptr_eq(entry.get(), slot)
-        {
-            entry.remove();
-        }
+        self.loaded.remove(&slot.name, slot);
     }
 }
 
@@ -311,8 +300,7 @@ impl Conversations {
             return self.rooms.loaded_count() > 0;
         }
         self.rooms.swept_ns.store(now_ns, Ordering::Relaxed);
-        let slots: Vec<_> = self.rooms.loaded.lock().values().cloned().collect();
-        for slot in slots {
+        for slot in self.rooms.loaded.all() {
             // The conversation is in use.
             let Some(mut stage) = slot.stage.try_lock() else {
                 continue;

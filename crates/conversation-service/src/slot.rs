@@ -8,6 +8,7 @@ use std::task::Waker;
 use conversations::Conversation;
 use journal::{Journal, StreamId, Ticket};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use platform::NameMap;
 use store::Location;
 
 use super::Options;
@@ -20,8 +21,8 @@ use crate::archive::Archive;
 /// The loaded conversations, and their shared state.
 pub(crate) struct Rooms {
     pub(super) options: Options,
-    /// The slots by name; ordered, so that the sweep visits them in the same order in every run.
-    pub(super) loaded: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
+    /// The slots by name.
+    pub(super) loaded: NameMap<Slot>,
     /// The time of the last sweep.
     pub(super) swept_ns: AtomicU64,
     /// Current number of watchers.
@@ -53,7 +54,7 @@ impl Rooms {
         let shard_count = journal.shard_count();
         Self {
             options: options.fitting(journal),
-            loaded: Mutex::default(),
+            loaded: NameMap::default(),
             swept_ns: AtomicU64::new(0),
             watchers: AtomicUsize::new(0),
             watches: AtomicU64::new(0),
@@ -68,7 +69,7 @@ impl Rooms {
 
     /// Returns the number of loaded conversations.
     pub(crate) fn loaded_count(&self) -> usize {
-        self.loaded.lock().len()
+        self.loaded.len()
     }
 }
 

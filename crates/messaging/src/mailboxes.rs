@@ -3,7 +3,7 @@
 //! A mailbox in use is *loaded*: its engine is built from its stream, and unloaded after a period
 //! without use. Clients get no answer before the journal reports it as durable.
 //!
-//! Lock order: the set of loaded mailboxes, a mailbox, the idle mailboxes, the directory, then the
+//! Lock order: a part of the loaded mailboxes, a mailbox, the idle mailboxes, the directory, then the
 //! journal or the routing table, then a client's lane.
 
 mod admin;
@@ -22,12 +22,11 @@ mod taking;
 mod tidy;
 mod write;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use platform::Platform;
+use platform::{NameMap, Platform};
 use store::Store;
 
 pub use admin::{MailboxView, MessageView, Part};
@@ -80,9 +79,8 @@ pub struct Mailboxes {
     store: Arc<Store>,
     router: Arc<Router>,
     options: Options,
-    /// The loaded mailboxes by name; ordered, so that sweeps process them in the same order in
-    /// every run.
-    loaded: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
+    /// The loaded mailboxes by name.
+    loaded: NameMap<Slot>,
     idle: Mutex<Idle>,
     backlogs: Backlogs,
 }
@@ -100,7 +98,7 @@ impl Mailboxes {
             store,
             router,
             options,
-            loaded: Mutex::default(),
+            loaded: NameMap::default(),
             idle: Mutex::default(),
             backlogs: Backlogs::default(),
         }
@@ -113,6 +111,6 @@ impl Mailboxes {
 
     /// Returns the number of loaded mailboxes.
     pub fn loaded_count(&self) -> usize {
-        self.loaded.lock().len()
+        self.loaded.len()
     }
 }

@@ -16,6 +16,7 @@ mod durable;
 mod durations;
 mod later;
 mod membership;
+mod name_map;
 mod offload;
 mod owner;
 mod pending;
@@ -36,6 +37,7 @@ pub use membership::{
     Alone, CALL_SIZE_MAX, CallError, CallFuture, Member, Membership, PeerReplication, PeerState,
     ShardReplication, ShardRole,
 };
+pub use name_map::NameMap;
 pub use offload::{Inline, Offload, Overloaded, Work};
 pub use owner::{ForeignOwner, check_owner};
 pub use pending::Pending;

@@ -160,8 +160,7 @@ impl Mailboxes {
     }
 
     fn note_loaded(&self) {
-        let slots: Vec<_> = self.loaded.lock().values().cloned().collect();
-        for slot in slots {
+        for slot in self.loaded.all() {
             if let Some(state) = slot.lock_loaded() {
                 self.backlogs.note(&slot.name, &state);
             }

@@ -4,7 +4,6 @@
 //! another thread, without locks. Writes that arrive meanwhile are queued with the mailbox, in
 //! order, and their results are fetched later.
 
-use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
 
 use platform::{Counter, Later, Overloaded, Pending};
@@ -198,21 +197,11 @@ impl Mailboxes {
     }
 
     fn slot(&self, base: &str) -> Arc<Slot> {
-        let mut loaded = self.loaded.lock();
-        if let Some(slot) = loaded.get(base) {
-            return slot.clone();
-        }
-        let slot = Arc::new(Slot::new(base.into()));
-        loaded.insert(slot.name.clone(), slot.clone());
-        slot
+        self.loaded.get_or_insert_with(base, Slot::new)
     }
 
     /// Removes the slot from the loaded mailboxes.
     pub(super) fn forget(&self, slot: &Arc<Slot>) {
-        if let MapEntry::Occupied(entry) = self.loaded.lock().entry(slot.name.clone())
-            && Arc::ptr_eq(entry.get(), slot)
-        {
-            entry.remove();
-        }
+        self.loaded.remove(&slot.name, slot);
     }
 }

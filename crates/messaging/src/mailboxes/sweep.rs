@@ -16,8 +16,7 @@ impl Mailboxes {
     /// unused mailboxes. Returns true as long as any mailbox is loaded.
     pub(crate) fn sweep(self: &Arc<Self>) -> bool {
         let mut is_any_left = self.look_at_idle();
-        let slots: Vec<_> = self.loaded.lock().values().cloned().collect();
-        for slot in slots {
+        for slot in self.loaded.all() {
             is_any_left |= self.sweep_one(&slot);
         }
         is_any_left

@@ -130,7 +130,7 @@ impl Mailboxes {
 
     /// Returns the number of clients that wait for messages of a mailbox.
     pub fn taker_count(&self, base: &str) -> usize {
-        let slot = self.loaded.lock().get(base).cloned();
+        let slot = self.loaded.get(base);
         let state = slot.as_ref().and_then(|slot| slot.lock_loaded());
         state.map_or(0, |state| state.pulls.takers.len())
     }
@@ -142,7 +142,7 @@ impl Mailboxes {
         leases: &[LeaseId],
         answer: LeaseAnswer,
     ) -> Result<LeaseOutcome, LeaseError> {
-        let slot = self.loaded.lock().get(name.base()).cloned();
+        let slot = self.loaded.get(name.base());
         // A mailbox that is not loaded has no leases.
         let Some((slot, mut state)) = slot.as_ref().and_then(|it| Some((it, it.lock_loaded()?)))
         else {
