@@ -13,6 +13,7 @@ use store::{Kind, Location, Store};
 
 use super::read::MessageLocation;
 use super::slot::Room;
+use super::state::EVENT_SIZE;
 use super::{ConversationError, Conversations};
 
 /// Limit of one read of messages.
@@ -274,7 +275,10 @@ impl Conversations {
 pub(super) fn mark_size(update: Option<&Update>) -> (usize, usize) {
     match update {
         None | Some(Update::Nothing) => (0, 0),
-        Some(Update::Change { bytes, .. } | Update::Snapshot { bytes, .. }) => (bytes.len(), 3),
+        // The event, the record and a trim.
+        Some(Update::Change { bytes, .. } | Update::Snapshot { bytes, .. }) => {
+            (EVENT_SIZE + bytes.len(), 3)
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use store::{AppendSize, Kind, Location};
 use super::agent_work::mark_size;
 use super::events::event_partition;
 use super::slot::Room;
+use super::state::EVENT_SIZE;
 use super::{ConversationError, Conversations};
 
 /// The target of appends: the journal, or a round of appends that notifies the journal's writer
@@ -27,9 +28,6 @@ impl Writer for journal::Journal {
         Self::lock(self, shard, now_ms)
     }
 }
-
-/// Size of an event, in bytes.
-const EVENT_SIZE: usize = 16;
 
 /// Size of the end of a draft, in bytes.
 const ENDING_SIZE: usize = 17;
@@ -139,10 +137,16 @@ impl Conversations {
         let refused = |error| ConversationError::from(self.store.append_error(error));
         let count = scratch.ends.len();
         let (mark_size, mark_count) = mark_size(extra.mark.as_ref());
+        let (ending_size, ending_count) = match extra.ending {
+            // The end of the draft, and a trim of the log.
+            Some(_) => (ENDING_SIZE, 2),
+            None => (0, 0),
+        };
+        // A plain append uses all the room that it reserves: room that is left is given back, which
+        // writes a cache line that all writers share once more.
         let size = AppendSize {
-            bytes: scratch.bytes.len() + (count + 1) * EVENT_SIZE + ENDING_SIZE + mark_size,
-            // The end of a draft, and a mark.
-            count: 2 * count + 2 + mark_count,
+            bytes: scratch.bytes.len() + count * EVENT_SIZE + ending_size + mark_size,
+            count: 2 * count + ending_count + mark_count,
         };
         let (mut guard, location) = self.lock_room(room, target, size)?;
         guard.reserve(size.bytes, size.count).map_err(refused)?;
@@ -166,6 +170,11 @@ impl Conversations {
             room.engine.appended(said.id, said.role, said.tokens);
             begin = *end;
         }
+        debug_assert!(
+            guard.reserved() == 0 || ending_count + mark_count > 0,
+            "{} bytes are reserved and not used",
+            guard.reserved()
+        );
         if let Some(DraftEnd { number, status, .. }) = extra.ending {
             let close = DraftClose {
                 draft: number,

@@ -193,6 +193,11 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
+    /// Returns the room that is reserved and not used, in bytes. The drop of the guard gives it back.
+    pub fn reserved(&self) -> usize {
+        self.bell.reserved
+    }
+
     /// Appends a record if the stream's next offset is `expected` (any, if `None`).
     pub fn append(
         &mut self,

@@ -108,6 +108,18 @@ fn unused_reservation_is_released() {
 }
 
 #[test]
+fn exact_reservation_is_used_up() {
+    let stepped = open(&disk(), 1);
+    let mut guard = stepped.journal.lock(SHARD, 0);
+    guard.reserve(3 + 16, 2).unwrap();
+    assert_eq!(guard.reserved(), 2 * record::RECORD_HEADER_SIZE + 3 + 16);
+    guard.append(STREAM, None, 0, &[0; 3]).unwrap();
+    assert_eq!(guard.reserved(), record::RECORD_HEADER_SIZE + 16);
+    guard.append(STREAM, None, 0, &[0; 16]).unwrap();
+    assert_eq!(guard.reserved(), 0);
+}
+
+#[test]
 fn record_above_the_size_limit_is_refused() {
     let mut stepped = open(&disk(), 1);
     let limit = stepped.journal.shared().limits.record;
