@@ -34,7 +34,7 @@ pub fn depth(json: &[u8]) -> usize {
 }
 
 /// Returns the rest after a string whose opening quote was read.
-fn behind_string(mut json: &[u8]) -> &[u8] {
+pub fn behind_string(mut json: &[u8]) -> &[u8] {
     while let Some(place) = memchr::memchr2(b'"', b'\\', json) {
         match json[place] {
             b'"' => return &json[place + 1..],

@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for Parts<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let mut index = 0;
         while let Some(part) = items.next_element::<&RawValue>()? {
-            let fact = match part::read(part.get()) {
+            let fact = match part::read_valid(part) {
                 _ if index == PARTS_MAX => Err(PartsError::TooMany),
                 Ok(fact) => Ok(fact),
                 Err(reason) => Err(PartsError::Part { index, reason }),

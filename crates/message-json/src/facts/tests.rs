@@ -261,3 +261,46 @@ fn a_tool_part_without_a_result_is_a_call() {
         assert_eq!(of_part(part).unwrap().kind, expected, "{part}");
     }
 }
+
+#[test]
+fn plain_text_has_the_facts_that_the_parser_finds() {
+    let long = "x".repeat(1_000);
+    let check = |part: &str| {
+        let valid: &serde_json::value::RawValue = serde_json::from_str(part).unwrap();
+        assert_eq!(part::read_valid(valid), of_part(part), "{part}");
+    };
+    for text in [
+        "",
+        "Hi",
+        "a \\ \" é \n",
+        &long,
+        "\\",
+        "}",
+        "\"}",
+        "\",\"id\":\"c",
+    ] {
+        let text = json!(text).to_string();
+        check(&format!(r#"{{"type":"text","text":{text}}}"#));
+        check(&format!(r#"{{"type":"text","text":{text} }}"#));
+        check(&format!(r#"{{"type":"text","text":{text},"id":"c"}}"#));
+        check(&format!(
+            r#"{{"type":"text","text":{text},"tool_call_id":"c"}}"#
+        ));
+        check(&format!(r#"{{"type":"text","text":{text},"type":"file"}}"#));
+        check(&format!(r#"{{"text":{text},"type":"text"}}"#));
+    }
+    check(r#"{"type":"text","text":"\ud800"}"#);
+    check(r#"{"type":"text","text":7}"#);
+}
+
+proptest! {
+    #[test]
+    fn any_text_has_the_facts_that_the_parser_finds(text in "[a-z\\\\\"{}é\n]{0,600}") {
+        let part = json!({"type": "text", "text": text}).to_string();
+        let sorted = format!(r#"{{"type":"text","text":{}}}"#, json!(text));
+        for part in [part, sorted] {
+            let valid: &serde_json::value::RawValue = serde_json::from_str(&part).unwrap();
+            prop_assert_eq!(part::read_valid(valid), of_part(&part));
+        }
+    }
+}
