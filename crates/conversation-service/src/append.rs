@@ -6,6 +6,7 @@ use conversations::{MessageSeq, NewMessage, Original, Plan, Status};
 use journal::{Round, Ticket};
 use model::Name;
 use platform::{Counter, Durable};
+use smallvec::SmallVec;
 use store::{Reach, Store};
 
 use super::history_lookup::{Attempt, MissingHistory, Records};
@@ -37,7 +38,7 @@ pub struct Appended {
     pub head_seq: u64,
     /// The number of messages that had been appended before.
     pub deduplicated: usize,
-    places: Vec<MessageSeq>,
+    places: SmallVec<[MessageSeq; 1]>,
     /// The ids that the node generated, in order.
     made: Vec<String>,
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use crate::context::PolicyProblem;
 use crate::ids::MESSAGES_MAX;
 use crate::limits::{ID_LENGTH_MAX, WHO_LENGTH_MAX};
@@ -21,8 +23,8 @@ pub enum Decision {
 /// The sequence numbers of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The number of each message, in order.
-    pub places: Vec<MessageSeq>,
+    /// The number of each message, in order. Most batches have one message.
+    pub places: SmallVec<[MessageSeq; 1]>,
     /// The newest message once the batch is appended.
     pub head: u64,
 }

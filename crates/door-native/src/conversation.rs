@@ -3,9 +3,11 @@
 use std::task::Waker;
 
 use conversation_service::{Batch, ConversationRef, MessageRange, NewMessage, PartFact};
+use message_json::facts::PARTS_MAX;
 use message_json::{facts, metadata};
 use messaging::Turn;
 use routing::Ticket;
+use smallvec::SmallVec;
 use store::Range;
 use wire::Append;
 
@@ -14,21 +16,35 @@ use super::deferred::{Deferred, conversations};
 use super::errors::ErrorAnswer;
 use super::fatal::Fatal;
 
+/// The parts of a connection that an append uses.
+pub(super) struct Appender<'a> {
+    pub(super) node: &'a node::Node,
+    pub(super) answers: &'a mut Answers,
+    pub(super) deferred: &'a mut Deferred,
+    /// Memory for the facts of the messages, which is reused.
+    pub(super) facts: &'a mut Vec<PartFact>,
+}
+
 /// Appends the messages of an APPEND, all or none.
 pub(super) fn append(
-    node: &node::Node,
+    appender: Appender<'_>,
     turn: &mut Turn<'_>,
-    answers: &mut Answers,
-    deferred: &mut Deferred,
     tag: Ticket,
     conversation: &mut ConversationRef,
     append: &Append<'_>,
 ) -> Result<(), Fatal> {
-    let mut facts: Vec<PartFact> = Vec::new();
-    let mut messages = Vec::new();
+    let Appender {
+        node,
+        answers,
+        deferred,
+        facts,
+    } = appender;
+    facts.clear();
+    facts.shrink_to(PARTS_MAX);
+    let mut messages: SmallVec<[_; 1]> = SmallVec::new();
     for (index, record) in append.records().enumerate() {
         let message = wire::NewMessage::decode(record)?;
-        let read = facts::extract(message.parts, &mut facts).map_err(|error| error.to_string());
+        let read = facts::extract(message.parts, facts).map_err(|error| error.to_string());
         let checked = metadata::check(message.metadata).map_err(|error| error.to_string());
         if let Err(error) = read.and(checked) {
             let message = format!("message {index}: {error}");
@@ -38,7 +54,7 @@ pub(super) fn append(
         messages.push((message, facts.len()));
     }
     let mut begin = 0;
-    let messages: Vec<_> = messages
+    let messages: SmallVec<[_; 1]> = messages
         .iter()
         .map(|(message, end)| NewMessage {
             id: Some(message.id).filter(|id| !id.is_empty()),

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use conversation_service::MessageFollower;
+use conversation_service::{MessageFollower, PartFact};
 use messaging::{Connection, DescribedMethod, Description, Key, Message, Requested, Turn};
 use routing::Ticket;
 use store::{Range, StreamFollower};
 use wire::{Append, Bind, Read, Settle, Takes};
 
 use super::answers::{Answer, Answers};
+use super::conversation::Appender;
 use super::deferred::Deferred;
 use super::errors::ErrorAnswer;
 use super::fatal::Fatal;
@@ -30,6 +31,8 @@ pub(super) struct Requests {
     deferred: Deferred,
     followers: Followers,
     quota: Quota,
+    /// The facts of the messages of an append; memory that is reused.
+    facts: Vec<PartFact>,
 }
 
 impl Requests {
@@ -42,6 +45,7 @@ impl Requests {
             deferred: Deferred::new(node.clone()),
             followers: Followers::default(),
             quota: Quota::new(node.clone(), owner),
+            facts: Vec::new(),
         }
     }
 
@@ -235,8 +239,13 @@ impl Requests {
                 stream::append(node, turn, answers, tag, stream, append)
             }
             Ok(RecordRoute::Conversation(conversation)) => {
-                let deferred = &mut self.deferred;
-                conversation::append(node, turn, answers, deferred, tag, conversation, append)?;
+                let appender = Appender {
+                    node,
+                    answers,
+                    deferred: &mut self.deferred,
+                    facts: &mut self.facts,
+                };
+                conversation::append(appender, turn, tag, conversation, append)?;
             }
             Ok(RecordRoute::Topic(topic)) => {
                 topic::append(node, turn, answers, tag, topic, append)?

@@ -1,5 +1,7 @@
 //! Lookup of messages by id, to recognize retries.
 
+use smallvec::SmallVec;
+
 use super::Conversation;
 use crate::decision::{Decision, Lookup, MessageSeq, Plan, Refusal};
 use crate::ids::{MESSAGES_MAX, id_hash};
@@ -42,7 +44,7 @@ impl Conversation {
             Lifecycle::Copying => return Err(Refusal::Copying),
             Lifecycle::Erased => return Err(Refusal::Gone),
         }
-        let mut places: Vec<MessageSeq> = Vec::with_capacity(batch.len());
+        let mut places: SmallVec<[MessageSeq; 1]> = SmallVec::with_capacity(batch.len());
         let mut head = self.head;
         let mut unread = Vec::new();
         let mut is_unknown = false;

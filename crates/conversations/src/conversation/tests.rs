@@ -616,11 +616,11 @@ fn an_old_id_costs_one_scan_of_older_messages() {
     world.restart();
     world.at_hand = u64::MAX;
     let plan = world.append(None, &[message(Some("m7"), "x")]).unwrap();
-    assert_eq!(plan.places, [MessageSeq::Known(7)]);
+    assert_eq!(*plan.places, [MessageSeq::Known(7)]);
     assert_eq!((world.learned, world.reads), (3000, 1));
     world.append(None, &[message(Some("n"), "x")]).unwrap();
     let plan = world.append(None, &[message(Some("m2999"), "x")]).unwrap();
-    assert_eq!(plan.places, [MessageSeq::Known(2999)]);
+    assert_eq!(*plan.places, [MessageSeq::Known(2999)]);
     assert_eq!((world.learned, world.reads), (3000, 2));
     assert!(world.conversation.ids_size() < 100_000);
 }
@@ -736,7 +736,7 @@ fn clear_erases_messages_and_summary_and_continues_numbering() {
     // A repeated clear changes nothing, and the ids of the cleared messages are free again.
     assert_eq!(world.change(None, &clear(None)), Ok("nothing"));
     let plan = world.append(Some(2), &both[..1]).unwrap();
-    assert_eq!(plan.places, [MessageSeq::New(3)]);
+    assert_eq!(*plan.places, [MessageSeq::New(3)]);
     world
         .change(
             None,

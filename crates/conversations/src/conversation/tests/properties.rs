@@ -120,7 +120,7 @@ proptest! {
                             prop_assert_eq!(result, Err(Refusal::SeqMismatch { head, expected }));
                         }
                         _ => {
-                            prop_assert_eq!(result.map(|it| it.places), Ok(places));
+                            prop_assert_eq!(result.map(|it| it.places.into_vec()), Ok(places));
                             known = after;
                         }
                     }

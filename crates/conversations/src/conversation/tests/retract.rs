@@ -93,7 +93,7 @@ fn id_of_a_retracted_message_is_refused_until_a_clear() {
     world.change(None, &Change::Clear { expect: None }).unwrap();
     assert_eq!(ranges(&world), []);
     let appended = world.append(None, &[message(Some("b"), "b")]).unwrap();
-    assert_eq!(appended.places, [MessageSeq::New(4)]);
+    assert_eq!(*appended.places, [MessageSeq::New(4)]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn archived_conversation_and_open_draft_are_respected() {
     world.retract("r-1", 1, newest(1)).unwrap();
     let draft = message(Some("d-1"), "d");
     let decided = world.conversation.decide_draft(&draft, |_| None::<Vec<u8>>);
-    assert!(matches!(decided, Ok(Decision::Append(plan)) if plan.places == [MessageSeq::New(3)]));
+    assert!(matches!(decided, Ok(Decision::Append(plan)) if *plan.places == [MessageSeq::New(3)]));
     let archive = Change::Put {
         metadata: None,
         settings: None,
