@@ -8,6 +8,7 @@ use crate::followers::{Follow, Following};
 use crate::guard::Guard;
 use crate::health::{Health, HealthChanges};
 use crate::read::{self, Read, ReadError, ReadLimit};
+use crate::record::RecordView;
 use crate::round::Round;
 use crate::segment::ShardEnd;
 use crate::shard::{BlockOrder, Shard, State};
@@ -227,6 +228,23 @@ impl Journal {
         limit: ReadLimit,
     ) -> Result<Read, ReadError> {
         read::read(&self.shared, self.shard(shard), stream, from, limit)
+    }
+
+    /// Reads like [`Journal::read`], and passes each unfiled record that it reads to `visit`, with
+    /// the time of its block, followed by the records of other streams up to the next one of the
+    /// stream or the end of the block. Records of a block that is filed meanwhile may be passed
+    /// twice. This saves a second read of the blocks for records that were written with those of the
+    /// stream.
+    pub fn read_and_visit(
+        &self,
+        shard: ShardId,
+        stream: StreamId,
+        from: u64,
+        limit: ReadLimit,
+        mut visit: impl FnMut(RecordView<'_>, u64),
+    ) -> Result<Read, ReadError> {
+        let target = self.shard(shard);
+        read::read_and_visit(&self.shared, target, stream, from, limit, &mut visit)
     }
 
     /// Reads like [`Journal::read`] but without disk access. Returns `None` if memory does not hold

@@ -15,7 +15,7 @@ pub(crate) use located::locate;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader};
 use crate::extent::{ExtentError, ExtentSet};
-use crate::record::{self, RecordKind};
+use crate::record::{self, RecordKind, RecordView};
 use crate::shard::{Shard, State};
 use crate::shared::Shared;
 use crate::stream::Stream;
@@ -110,7 +110,49 @@ pub(crate) fn read(
     from: u64,
     limit: ReadLimit,
 ) -> Result<Read, ReadError> {
-    loop {
+    read_with(
+        shared,
+        shard,
+        stream,
+        from,
+        limit,
+        |body, run, collector| {
+            collect_run(body, stream, from, run, collector);
+        },
+    )
+}
+
+/// Reads like [`read`], and passes the records of unfiled blocks to `visit`.
+pub(crate) fn read_and_visit(
+    shared: &Shared,
+    shard: &Shard,
+    stream: StreamId,
+    from: u64,
+    limit: ReadLimit,
+    visit: &mut dyn FnMut(RecordView<'_>, u64),
+) -> Result<Read, ReadError> {
+    read_with(
+        shared,
+        shard,
+        stream,
+        from,
+        limit,
+        |body, run, collector| {
+            collect_and_visit(body, stream, from, run, collector, visit);
+        },
+    )
+}
+
+/// Reads records from an offset on. `collect` takes those of a run from the body of its block.
+fn read_with(
+    shared: &Shared,
+    shard: &Shard,
+    stream: StreamId,
+    from: u64,
+    limit: ReadLimit,
+    mut collect: impl FnMut(&Bytes, &PlannedRun, &mut RecordCollector<Record>),
+) -> Result<Read, ReadError> {
+    'again: loop {
         let plan = plan(&shard.state.lock(), stream, from, limit);
         if from < plan.start {
             return Err(ReadError::Trimmed { start: plan.start });
@@ -133,8 +175,14 @@ pub(crate) fn read(
                 )
             })?;
         }
-        if read_runs(shared, shard, stream, from, &plan.runs, &mut collector)?.is_recycled() {
-            continue;
+        for run in &plan.runs {
+            if collector.is_full() {
+                break;
+            }
+            let Some(body) = body_of(shared, shard, run)? else {
+                continue 'again;
+            };
+            collect(&body, run, &mut collector);
         }
         return Ok(Read {
             records: collector.records,
@@ -219,39 +267,6 @@ fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
     plan
 }
 
-/// Outcome of reading the unfiled part.
-enum RunsRead {
-    Complete,
-    /// A segment was filed meanwhile.
-    Recycled,
-}
-
-impl RunsRead {
-    fn is_recycled(&self) -> bool {
-        matches!(self, RunsRead::Recycled)
-    }
-}
-
-fn read_runs(
-    shared: &Shared,
-    shard: &Shard,
-    stream: StreamId,
-    from: u64,
-    runs: &[PlannedRun],
-    collector: &mut RecordCollector<Record>,
-) -> Result<RunsRead, ReadError> {
-    for run in runs {
-        if collector.is_full() {
-            break;
-        }
-        let Some(body) = body_of(shared, shard, run)? else {
-            return Ok(RunsRead::Recycled);
-        };
-        collect_run(&body, stream, from, run, collector);
-    }
-    Ok(RunsRead::Complete)
-}
-
 /// Returns the body of a run's block, which it reads if it is not in memory; `None` if the segment
 /// was filed meanwhile.
 fn body_of(shared: &Shared, shard: &Shard, run: &PlannedRun) -> Result<Option<Bytes>, ReadError> {
@@ -324,6 +339,46 @@ fn collect_run<R: From<Record>>(
         }
         if offset + 1 >= run.end {
             return;
+        }
+    }
+}
+
+/// Collects the records of a stream, and passes all records of the block from the first collected one
+/// on to `visit`, up to the next record of the stream that is not collected.
+fn collect_and_visit(
+    body: &Bytes,
+    stream: StreamId,
+    from: u64,
+    run: &PlannedRun,
+    collector: &mut RecordCollector<Record>,
+    visit: &mut dyn FnMut(RecordView<'_>, u64),
+) {
+    let time_ms = run.location.time_ms;
+    let mut at = run.place;
+    let mut is_begun = false;
+    while let Ok(record) = record::decode(body, at) {
+        at += record.size();
+        if record.kind != RecordKind::Data {
+            continue;
+        }
+        if record.stream == stream && record.offset >= from {
+            is_begun = true;
+            let count = collector.records.len();
+            let found = Record {
+                offset: record.offset,
+                time_ms,
+                tag: record.tag,
+                payload: body.slice(at - record.bytes.len()..at),
+            };
+            if collector.is_full() || collector.push(record.bytes.len(), found).is_break() {
+                // The limit is reached; the record that reaches it is collected.
+                if collector.records.len() == count {
+                    return;
+                }
+            }
+        }
+        if is_begun {
+            visit(record, time_ms);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::entry::{Entry, Participant, Row};
+use super::reported::Reported;
 use super::scope::Scope;
 use super::source::{Changed, ConversationFacts, MessageFacts, Source, WantedMessages};
 
@@ -56,6 +57,31 @@ pub(super) fn begin(
 }
 
 impl Advancing {
+    /// Processes the messages that were read along with the events, if they are all new messages
+    /// up to the newest one that the events report. Later messages have events of their own. Returns
+    /// false, with nothing processed, if any is missing.
+    pub(super) fn take_reported(&mut self, reported: &Reported, texts: &str) -> bool {
+        let base = self.entry.row.base;
+        let first = (self.seqs.start() + base).saturating_sub(1);
+        let begin = reported.messages.partition_point(|it| it.offset < first);
+        let messages = &reported.messages[begin..];
+        let end = first + messages.len() as u64;
+        let mut numbered = messages.iter().zip(first..);
+        let is_whole = numbered.all(|(it, offset)| it.offset == offset);
+        if reported.newest >= end || !is_whole {
+            return false;
+        }
+        self.seqs = *self.seqs.start()..=end.saturating_sub(base);
+        for message in messages {
+            self.take(MessageFacts {
+                seq: (message.offset + 1).saturating_sub(base),
+                at_ms: message.at_ms,
+                from: &texts[message.from.clone()],
+            });
+        }
+        true
+    }
+
     /// Returns the new messages, to be passed to [`Advancing::take`]; `None` if there are none.
     pub(super) fn wanted(&self) -> Option<WantedMessages> {
         let (number, base, seqs) = (self.number, self.entry.row.base, self.seqs.clone());

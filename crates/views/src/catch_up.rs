@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::advance::{self, Advancing, participant_scopes};
 use super::damage::Damage;
 use super::entry::Entry;
+use super::reported::{Reported, ReportedChanges};
 use super::scope::Scope;
-use super::source::{Changed, Partition, Source};
+use super::source::{Changed, EventItem, Partition, Source};
 use super::tables::{Batch, Fact, Sync, Tables};
 
 /// Maximum number of events, or streams of the directory, per batch.
@@ -155,12 +156,13 @@ impl CatchUp {
             }
             let numbers: Vec<_> = (from..next).collect();
             for numbers in numbers.chunks(TOGETHER) {
-                let looks = numbers.iter().map(|number| Look {
+                let look = |number: &u64| Look {
                     number: *number,
                     old: None,
                     changed: Changed::State,
-                });
-                for (look, new) in advance_all(source, looks.collect()) {
+                };
+                let looks = numbers.iter().map(|number| (look(number), None));
+                for (look, new) in advance_all(source, looks.collect(), "") {
                     batch.replace(look.number, None, new.as_ref())?;
                 }
             }
@@ -181,7 +183,7 @@ impl CatchUp {
             let next = tables.checkpoint(partition.stream)?;
             self.partitions.push((partition, next));
         }
-        let mut dirty: BTreeMap<u64, Changed> = BTreeMap::new();
+        let mut changes = ReportedChanges::default();
         let mut moved: Vec<(usize, u64)> = Vec::new();
         let mut left = self.batch;
         for (index, (partition, from)) in self.partitions.iter().enumerate() {
@@ -192,11 +194,8 @@ impl CatchUp {
             if *from == reach.end || left == 0 {
                 continue;
             }
-            let mut note = |number, changed| {
-                let known = dirty.entry(number).or_insert(changed);
-                *known = changed.max(*known);
-            };
-            let next = source.events(*partition, *from, left, &mut note)?;
+            let mut add = |item: EventItem<'_>| changes.add(item);
+            let next = source.events(*partition, *from, left, &mut add)?;
             left = left.saturating_sub((next - from) as usize);
             if next > *from {
                 moved.push((index, next));
@@ -206,16 +205,16 @@ impl CatchUp {
             return Ok(BatchOutcome::Nothing);
         }
         tables.write(sync, |batch| {
-            let dirty: Vec<_> = dirty.iter().collect();
+            let dirty: Vec<_> = changes.conversations.iter().collect();
             for dirty in dirty.chunks(TOGETHER) {
-                update(batch, source, dirty, watched)?;
+                update(batch, source, dirty, &changes.texts, watched)?;
             }
             for (index, next) in &moved {
                 batch.set_checkpoint(self.partitions[*index].0.stream, *next)?;
             }
             Ok::<_, Failure>(())
         })?;
-        self.looked_at += dirty.len() as u64;
+        self.looked_at += changes.conversations.len() as u64;
         for (index, next) in moved {
             self.partitions[index].1 = next;
         }
@@ -231,15 +230,28 @@ struct Look {
     changed: Changed,
 }
 
-/// Returns the current entry of each conversation; `None` if it is not visible.
-fn advance_all(source: &impl Source, looks: Vec<Look>) -> Vec<(Look, Option<Entry>)> {
-    let begin = |look: Look| {
-        let begun = advance::begin(source, look.number, look.old.as_ref(), look.changed);
+/// A conversation to look at, and what its events report.
+type ReportedLook<'r> = (Look, Option<&'r Reported>);
+
+/// Returns the current entry of each conversation; `None` if it is not visible. The reported
+/// messages have their authors in `texts`.
+fn advance_all(
+    source: &impl Source,
+    looks: Vec<ReportedLook<'_>>,
+    texts: &str,
+) -> Vec<(Look, Option<Entry>)> {
+    let mut wanted = Vec::new();
+    let begin = |(look, reported): ReportedLook<'_>| {
+        let mut begun = advance::begin(source, look.number, look.old.as_ref(), look.changed);
+        // The state may be newer than the events, so it is not combined with their messages.
+        let reported = reported.filter(|_| look.changed == Changed::Messages && look.old.is_some());
+        if let Some(begun) = &mut begun {
+            let is_done = reported.is_some_and(|reported| begun.take_reported(reported, texts));
+            wanted.extend(begun.wanted().filter(|_| !is_done));
+        }
         (look, begun)
     };
     let mut all: Vec<(Look, Option<Advancing>)> = looks.into_iter().map(begin).collect();
-    let begun = || all.iter().filter_map(|(_, begun)| begun.as_ref());
-    let wanted: Vec<_> = begun().filter_map(Advancing::wanted).collect();
     let places = all.iter().enumerate();
     let places: BTreeMap<u64, usize> = places.map(|(at, (look, _))| (look.number, at)).collect();
     source.messages_of_many(&wanted, &mut |number, facts| {
@@ -256,18 +268,23 @@ fn advance_all(source: &impl Source, looks: Vec<Look>) -> Vec<(Look, Option<Entr
 fn update(
     batch: &mut Batch<'_>,
     source: &impl Source,
-    dirty: &[(&u64, &Changed)],
+    dirty: &[(&u64, &Reported)],
+    texts: &str,
     watched: &mut WatchedScopes<'_>,
 ) -> Result<(), Damage> {
     let mut looks = Vec::with_capacity(dirty.len());
-    for (number, changed) in dirty {
-        looks.push(Look {
+    for (number, reported) in dirty {
+        let Some(changed) = reported.changed else {
+            continue;
+        };
+        let look = Look {
             number: **number,
             old: batch.entry(**number)?,
-            changed: **changed,
-        });
+            changed,
+        };
+        looks.push((look, Some(*reported)));
     }
-    for (Look { number, old, .. }, new) in advance_all(source, looks) {
+    for (Look { number, old, .. }, new) in advance_all(source, looks, texts) {
         batch.replace(number, old.as_ref(), new.as_ref())?;
         if !watched.scopes.is_empty() && old != new {
             let told = participant_scopes(old.as_ref(), new.as_ref());

@@ -11,7 +11,8 @@ use store::{Kind, Location, NameCursor, Store, namespace_of};
 
 use super::options::Labels;
 use super::source::{
-    Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source, WantedMessages,
+    Changed, ConversationFacts, EventItem, EventRange, MessageFacts, Partition, Source,
+    StoredMessage, WantedMessages,
 };
 
 /// Maximum size of one read.
@@ -170,7 +171,7 @@ impl Source for Journaled<'_> {
         partition: Partition,
         from: u64,
         limit: usize,
-        event: &mut dyn FnMut(u64, Changed),
+        found: &mut dyn FnMut(EventItem<'_>),
     ) -> Result<u64, ReadError> {
         let limit = ReadLimit {
             records: limit,
@@ -178,21 +179,47 @@ impl Source for Journaled<'_> {
         };
         let stream = StreamId(partition.stream);
         let journal = &self.store.journal;
-        let read = journal.read(partition.shard, stream, from, limit)?;
+        let shard = partition.shard;
+        // A message follows its event in the same block.
+        let mut reported = None;
+        let read = journal.read_and_visit(shard, stream, from, limit, |record, at_ms| {
+            if record.stream == stream {
+                let event = EventRef::decode(record.bytes).ok();
+                let is_message = record.tag == EventTag::Message as u8;
+                reported = event.filter(|_| is_message);
+                return;
+            }
+            let (number, offset) = (record.stream.0, record.offset);
+            if reported.is_some_and(|it| (it.conversation, it.offset) == (number, offset))
+                && let Ok(MessageView { from, .. }) = MessageView::decode(record.bytes)
+            {
+                let message = StoredMessage {
+                    offset,
+                    at_ms,
+                    from,
+                };
+                found(EventItem::Message { number, message });
+            }
+        })?;
         let mut next = match read.records.is_empty() {
             // The events up to there were given up as lost.
             true => read.next_durable,
             false => from,
         };
         for record in &read.records {
-            if let Ok(EventRef { conversation, .. }) = EventRef::decode(&record.payload) {
-                event(
-                    conversation,
-                    match EventTag::from_u8(record.tag) {
+            if let Ok(EventRef {
+                conversation,
+                offset,
+            }) = EventRef::decode(&record.payload)
+            {
+                found(EventItem::Event {
+                    number: conversation,
+                    changed: match EventTag::from_u8(record.tag) {
                         Some(EventTag::Message) => Changed::Messages,
                         _ => Changed::State,
                     },
-                );
+                    offset,
+                });
             }
             next = record.offset + 1;
         }

@@ -22,6 +22,7 @@ mod inbox;
 mod journal;
 mod list;
 mod options;
+mod reported;
 mod scope;
 mod service;
 mod source;

@@ -31,6 +31,35 @@ pub(super) enum Changed {
     State,
 }
 
+/// A part of the events that were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventItem<'a> {
+    /// An event.
+    Event {
+        /// The conversation.
+        number: u64,
+        changed: Changed,
+        /// The offset of the record that the event refers to, in the stream of messages or of state.
+        offset: u64,
+    },
+    /// The message of an event, if it was read along with the event. It may be passed twice, and
+    /// before or after its event; the messages of a conversation are passed in order otherwise.
+    Message {
+        /// The conversation.
+        number: u64,
+        message: StoredMessage<'a>,
+    },
+}
+
+/// A message as it is stored: its number follows from its offset and the conversation's base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StoredMessage<'a> {
+    pub(super) offset: u64,
+    pub(super) at_ms: u64,
+    /// The author; empty if not named, or if it is a retraction.
+    pub(super) from: &'a str,
+}
+
 /// The durable state of a conversation apart from its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConversationFacts {
@@ -83,13 +112,14 @@ pub(super) trait Source {
 
     fn reach(&self, partition: Partition) -> EventRange;
 
-    /// Passes up to `limit` events from an offset on to the callback, and returns the next offset.
+    /// Passes up to `limit` events from an offset on to the callback, with the messages that were
+    /// read along, and returns the next offset.
     fn events(
         &self,
         partition: Partition,
         from: u64,
         limit: usize,
-        event: &mut dyn FnMut(u64, Changed),
+        found: &mut dyn FnMut(EventItem<'_>),
     ) -> Result<u64, ReadError>;
 
     /// Returns one more than the largest stream number. Not every lower number is in use.

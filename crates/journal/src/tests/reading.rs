@@ -1,4 +1,5 @@
 use super::*;
+use crate::filing::Step;
 
 #[test]
 fn read_respects_its_limits_but_returns_one_record() {
@@ -258,4 +259,78 @@ fn untaken_blocks_are_dropped_when_their_reign_ends() {
     assert_eq!(stepped.journal.status(dropped.ticket), Status::Moved);
     assert_eq!(stepped.journal.status(kept.ticket), Status::Durable);
     assert_eq!(stepped.read(STREAM), [&b"kept"[..], b"next"]);
+}
+
+/// Appends a reference to stream 1 and a record to stream 2 or 3 under each guard. The first ones are
+/// filed.
+fn written_in_pairs(disk: &Arc<SimulatedDisk>) -> SteppedJournal {
+    let mut stepped = open(disk, 1);
+    for number in 0..300_u64 {
+        let mut guard = stepped.journal.lock(SHARD, 0);
+        let reference = number.to_le_bytes();
+        guard.append(StreamId(1), None, 1, &reference).unwrap();
+        let stream = StreamId(2 + number % 2);
+        guard.append(stream, None, 2, &[number as u8; 200]).unwrap();
+        drop(guard);
+        if number % 30 == 29 {
+            stepped.settle();
+        }
+        if number == 150 {
+            while stepped.background.step(1) == Step::Worked {}
+        }
+    }
+    stepped.settle();
+    stepped
+}
+
+#[test]
+fn records_beside_those_of_a_read_are_visited_from_one_read_of_each_block() {
+    let disk = disk();
+    drop(written_in_pairs(&disk));
+    let stepped = open(&disk, 2);
+    let unfiled = stepped.journal.filing().unfiled_bytes;
+    assert!(unfiled > 10_000, "{unfiled}");
+    let before = disk.read();
+    let mut visited = Vec::new();
+    let stream = StreamId(1);
+    let read = stepped
+        .journal
+        .read_and_visit(SHARD, stream, 240, ALL, |record, _| {
+            visited.push((record.stream.0, record.offset, record.tag));
+        });
+    assert!(disk.read() - before <= unfiled);
+    let read = read.unwrap();
+    assert!(read.records.iter().map(|it| it.offset).eq(240..300));
+    let expected: Vec<_> = (240..300)
+        .flat_map(|number| [(1, number, 1), (2 + number % 2, number / 2, 2)])
+        .collect();
+    assert_eq!(visited, expected);
+    let plain = stepped.journal.read(SHARD, stream, 240, ALL).unwrap();
+    assert_eq!(read, plain);
+}
+
+#[test]
+fn visit_ends_before_the_first_record_beyond_the_limit() {
+    let disk = disk();
+    let stepped = written_in_pairs(&disk);
+    let check = |from, records, bytes, read: usize, visited: usize| {
+        let limit = ReadLimit { records, bytes };
+        let mut count = 0;
+        let stream = StreamId(1);
+        let found = stepped
+            .journal
+            .read_and_visit(SHARD, stream, from, limit, |_, _| count += 1);
+        let found = found.unwrap();
+        assert_eq!((found.records.len(), count), (read, visited), "{limit:?}");
+        let plain = stepped.journal.read(SHARD, stream, from, limit).unwrap();
+        assert_eq!(found, plain);
+    };
+    check(270, 7, 1000, 7, 14);
+    check(270, 100, 7 * 8, 7, 14);
+    check(270, 100, 7 * 8 + 1, 7, 14);
+    check(270, 0, 0, 1, 2);
+    check(299, 100, 1000, 1, 2);
+    check(300, 100, 1000, 0, 0);
+    // Filed records are read, and not visited.
+    check(0, 5, 1000, 5, 0);
 }

@@ -7,7 +7,10 @@ use std::ops::RangeInclusive;
 use conversations::SeqRange;
 use journal::{ReadError, ShardId};
 
-use crate::source::{Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source};
+use crate::source::{
+    Changed, ConversationFacts, EventItem, EventRange, MessageFacts, Partition, Source,
+    StoredMessage,
+};
 
 /// Number of event partitions in the model.
 pub(super) const PARTITIONS: u64 = 2;
@@ -26,7 +29,8 @@ pub(super) struct Conversation {
 #[derive(Clone, Debug, Default)]
 pub(super) struct World {
     pub(super) conversations: Vec<Conversation>,
-    events: [Vec<(u64, Changed)>; PARTITIONS as usize],
+    /// Per event: the conversation, what has changed, and the offset of the message.
+    events: [Vec<(u64, Changed, u64)>; PARTITIONS as usize],
 }
 
 impl World {
@@ -40,8 +44,10 @@ impl World {
                 .resize_with(index + 1, Conversation::default);
         }
         let number = Self::number(index);
-        self.events[index % PARTITIONS as usize].push((number, changed));
-        &mut self.conversations[index]
+        let conversation = &mut self.conversations[index];
+        let offset = conversation.messages.len() as u64;
+        self.events[index % PARTITIONS as usize].push((number, changed, offset));
+        conversation
     }
 
     fn is_erased(&self, index: usize) -> bool {
@@ -158,6 +164,33 @@ impl World {
         expiry
     }
 
+    /// Passes the message of an event, unless it is gone; those of some events are not read along,
+    /// and some are passed twice.
+    fn read_along(
+        &self,
+        number: u64,
+        changed: Changed,
+        offset: u64,
+        found: &mut dyn FnMut(EventItem<'_>),
+    ) {
+        let conversation = self.conversation(number);
+        let message = conversation.and_then(|it| it.messages.get(offset as usize));
+        let times = match (number + offset) % 5 {
+            _ if changed != Changed::Messages => 0,
+            0 => 0,
+            1 => 2,
+            _ => 1,
+        };
+        for (at_ms, from) in std::iter::repeat_n(message, times).flatten() {
+            let message = StoredMessage {
+                offset,
+                at_ms: *at_ms,
+                from,
+            };
+            found(EventItem::Message { number, message });
+        }
+    }
+
     fn conversation(&self, number: u64) -> Option<&Conversation> {
         let index = number.checked_sub(FIRST)?;
         self.conversations.get(index as usize)
@@ -183,14 +216,22 @@ impl Source for World {
         partition: Partition,
         from: u64,
         limit: usize,
-        event: &mut dyn FnMut(u64, Changed),
+        found: &mut dyn FnMut(EventItem<'_>),
     ) -> Result<u64, ReadError> {
         let events = &self.events[partition.stream as usize - 1];
         let taken = events.iter().skip(from as usize).take(limit);
-        Ok(taken.fold(from, |next, (number, changed)| {
-            event(*number, *changed);
-            next + 1
-        }))
+        let mut next = from;
+        for (number, changed, offset) in taken {
+            let (number, changed, offset) = (*number, *changed, *offset);
+            next += 1;
+            self.read_along(number, changed, offset, found);
+            found(EventItem::Event {
+                number,
+                changed,
+                offset,
+            });
+        }
+        Ok(next)
     }
 
     fn numbers_end(&self) -> u64 {

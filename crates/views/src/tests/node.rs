@@ -538,3 +538,29 @@ fn messages_of_many_conversations_equal_those_of_each() {
     let left = &together[number];
     assert!(!left.is_empty() && all.starts_with(left), "{left:?}");
 }
+
+#[test]
+fn blocks_of_new_messages_are_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = Node::start(ViewsLocation::Directory(dir.path().to_owned()));
+    for number in 0..204 {
+        if number == 4 {
+            // The views know the conversations, durably.
+            while node.views().tend().unwrap() {}
+            node.pass_ms(1_000);
+            assert_eq!(node.views().tend(), Ok(false));
+        }
+        let (name, from) = (format!("a/b/c{}", number % 4), PEOPLE[number % 3]);
+        node.append_from(&name, from).unwrap();
+    }
+    // Afterwards the blocks are not in memory.
+    let node = node.crash();
+    let unfiled = node.journal.filing().unfiled_bytes;
+    let before = node.disk.read();
+    while node.views().tend().unwrap() {}
+    let read = node.disk.read() - before;
+    assert!(200 * 72 < read && read <= unfiled, "{read} of {unfiled}");
+    assert_eq!(node.views().progress().lag_events, 0);
+    assert_eq!(node.inbox("alice")[0].1, 51);
+    assert_eq!(node.dump(), node.dump_rebuilt());
+}
