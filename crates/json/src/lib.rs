@@ -44,6 +44,39 @@ pub fn behind_string(mut json: &[u8]) -> &[u8] {
     &[]
 }
 
+/// Returns the rest after a string whose opening quote was read; `None` if the string is not valid
+/// JSON: it has no end, an unescaped control character, or an unknown escape.
+pub fn behind_valid_string(json: &str) -> Option<&str> {
+    let mut at = 0;
+    loop {
+        let rest = &json.as_bytes()[at..];
+        let place = special(rest)?;
+        let size = match rest[place..] {
+            [b'"', ..] => return json.get(at + place + 1..),
+            [
+                b'\\',
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't',
+                ..,
+            ] => 2,
+            [b'\\', b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(u8::is_ascii_hexdigit) => 6,
+            _ => return None,
+        };
+        at += place + size;
+    }
+}
+
+/// Returns the place of the first byte that a string does not have as it is: a quote, a backslash or
+/// a control character.
+fn special(json: &[u8]) -> Option<usize> {
+    let is_special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
+    // Without an early end, so that a chunk is compared by vector instructions.
+    let is_plain = |chunk: &&[u8; 32]| !chunk.iter().fold(false, |any, it| any | is_special(it));
+    let (chunks, _) = json.as_chunks::<32>();
+    let plain = 32 * chunks.iter().take_while(is_plain).count();
+    let place = json[plain..].iter().position(is_special)?;
+    Some(plain + place)
+}
+
 /// The effect of a `null` in the second object on a key of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Null {

@@ -49,12 +49,18 @@ pub enum PartsError {
 
 /// Appends the facts of each of `parts`, a JSON array, to `facts`.
 pub fn extract(parts: &[u8], facts: &mut Vec<PartFact>) -> Result<(), PartsError> {
+    let text = std::str::from_utf8(parts);
+    if let Ok(text) = text
+        && let Some(fact) = part::read_single_text(text)
+    {
+        facts.push(fact);
+        return Ok(());
+    }
     let depth = json::depth(parts);
     if depth > json::DEPTH_MAX {
         return Err(PartsError::TooDeep(depth));
     }
-    let parts = std::str::from_utf8(parts);
-    let parts = parts.map_err(|error| PartsError::NoArray(error.to_string()))?;
+    let parts = text.map_err(|error| PartsError::NoArray(error.to_string()))?;
     let mut reader = serde_json::Deserializer::from_str(parts);
     let mut failed = None;
     let read = Parts {

@@ -304,3 +304,63 @@ proptest! {
         }
     }
 }
+
+/// Returns the facts that the parser finds.
+fn parsed(parts: &str) -> Result<Vec<PartFact>, String> {
+    // A space in front keeps the parts from being read without the parser.
+    facts(&format!(" {parts}"))
+}
+
+#[test]
+fn single_text_is_valid_only_if_the_parser_accepts_it() {
+    let long = "x".repeat(100);
+    let end = r#""}]"#;
+    for text in [
+        "",
+        "Hi",
+        &long,
+        r#"\n\"\\\/\b\f\r\t"#,
+        r"\u00e9\ud800 é",
+        r"\x",
+        r"\u00g0",
+        r"\u00",
+        r"\",
+        r"\\",
+        "\n",
+        "\u{1f}",
+        "\u{7f}",
+        "a\"b",
+        end,
+        &format!("{long}\t{long}"),
+        &format!("{long}\\t{long}"),
+    ] {
+        for parts in [
+            format!(r#"[{{"type":"text","text":"{text}"}}]"#),
+            format!(r#"[{{"type":"text","text":"{text}"}}"#),
+            format!(r#"[{{"type":"text","text":"{text}"]"#),
+            format!(r#"[{{"type":"text","text":"{text}"}},{{"text":""}}]"#),
+            format!(r#"[{{"type":"text","text":"{text}"}}{{"text":""}}]"#),
+            format!(r#"[{{"type":"text","text":"{text}"}}]]"#),
+            format!(r#"[{{"type":"text","text":"{text}"}}] "#),
+            format!(r#"[{{"type":"text","text":"{text}","id":""}}]"#),
+        ] {
+            match (facts(&parts), parsed(&parts)) {
+                (Err(_), Err(_)) => {}
+                (read, expected) => assert_eq!(read, expected, "{parts}"),
+            }
+        }
+    }
+    let invalid = b"[{\"type\":\"text\",\"text\":\"\xff\"}]";
+    assert!(extract(invalid, &mut Vec::new()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_single_text_is_read_as_by_the_parser(text in r#"([a-zé]{0,40}|[\\"\x00-\x22/bfnrtu}\]]{0,3}|\\u[0-9a-g]{4}){0,4}"#) {
+        let parts = format!(r#"[{{"type":"text","text":"{text}"}}]"#);
+        match (facts(&parts), parsed(&parts)) {
+            (Err(_), Err(_)) => {}
+            (read, expected) => prop_assert_eq!(read, expected),
+        }
+    }
+}
