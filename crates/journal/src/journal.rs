@@ -22,7 +22,11 @@ use crate::{Commit, Index, Position, Reign, ShardId, StreamId};
 const BESIDE: usize = 1024;
 
 /// An open journal. See the crate's documentation.
+///
+/// Aligned so that the counts of an `Arc` of it, which every pending answer changes, do not share a
+/// cache line with what every append reads.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct Journal {
     shared: Arc<Shared>,
     /// Joined when the journal is dropped. `None` in a simulation, and in a view.

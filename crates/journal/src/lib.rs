@@ -22,6 +22,7 @@ pub mod backup;
 pub mod block;
 mod buffer;
 mod buffers;
+mod cache_line;
 mod checksum;
 mod doorbell;
 pub mod extent;

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::background::Background;
+use crate::cache_line::CacheLine;
 use crate::disk::Disk;
 use crate::disk::spares::Spares;
 use crate::extent::{self, ExtentError, ExtentSet};
@@ -137,14 +138,14 @@ fn open(
         health: Default::default(),
         doorbell: Default::default(),
         proposals: Default::default(),
-        segments: Mutex::new(Segments {
+        segments: CacheLine(Mutex::new(Segments {
             open: segments,
             durable: active.header.first(),
             first_own: active.header.sequence,
             summaries: Default::default(),
             cuts: recovered.cuts,
             released: Default::default(),
-        }),
+        })),
         spares,
         erasures,
         filing_bell: Default::default(),

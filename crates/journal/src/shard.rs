@@ -30,6 +30,7 @@ use self::terms::Terms;
 use self::uncommitted::Uncommitted;
 use crate::block::BlockKind;
 use crate::buffers::Buffers;
+use crate::cache_line::CacheLine;
 use crate::extent::ExtentSet;
 use crate::followers::{Followers, WakeScope};
 use crate::publication::{Progress, Publication};
@@ -44,8 +45,8 @@ use crate::{Index, Position, Reign, ShardId, StreamId};
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
-    pub(crate) state: Mutex<State>,
-    pub(crate) publication: Publication,
+    pub(crate) state: CacheLine<Mutex<State>>,
+    pub(crate) publication: CacheLine<Publication>,
     pub(crate) followers: Followers,
     pub(crate) vote_waiters: VoteWaiters,
     /// Waiters for the end of a pause.
@@ -101,8 +102,8 @@ impl Shard {
     pub(crate) fn new(id: ShardId, end: ShardEnd) -> Shard {
         Shard {
             id,
-            state: Mutex::new(State::new(id, end)),
-            publication: Publication::default(),
+            state: CacheLine(Mutex::new(State::new(id, end))),
+            publication: CacheLine::default(),
             followers: Followers::default(),
             vote_waiters: VoteWaiters::default(),
             paused_waiters: Mutex::default(),

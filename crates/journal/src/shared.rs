@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::cache_line::CacheLine;
 use crate::disk::Disk;
 use crate::disk::spares::Spares;
 use crate::doorbell::Doorbell;
@@ -16,7 +17,8 @@ use crate::shard::{Shard, Trim};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::{Position, ShardId};
 
-/// State shared by the journal handle, the line, the filing and all guards.
+/// State shared by the journal handle, the line, the filing and all guards. What appends or the line
+/// write is apart from what all of them read.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
@@ -25,18 +27,18 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) shards: Box<[Shard]>,
     pub(crate) health: HealthCell,
-    pub(crate) doorbell: Doorbell,
+    pub(crate) doorbell: CacheLine<Doorbell>,
     /// Rung when a shard has a block to propose.
-    pub(crate) proposals: Proposals,
-    pub(crate) segments: Mutex<Segments>,
+    pub(crate) proposals: CacheLine<Proposals>,
+    pub(crate) segments: CacheLine<Mutex<Segments>>,
     pub(crate) spares: Arc<Spares>,
     pub(crate) erasures: Arc<Erasures>,
     /// Rung when there may be work for the filing.
-    pub(crate) filing_bell: Doorbell,
+    pub(crate) filing_bell: CacheLine<Doorbell>,
     /// True while the line waits for a spare segment.
     pub(crate) is_starved: AtomicBool,
     /// Bytes in blocks that are not on disk yet.
-    pub(crate) queued_bytes: AtomicU64,
+    pub(crate) queued_bytes: CacheLine<AtomicU64>,
     /// Asks the line to seal the active segment soon.
     pub(crate) seal_wanted: AtomicBool,
     /// The syncs of the last full segment covered many bytes each.
@@ -45,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) is_closing: AtomicBool,
     /// True once the line's thread has ended.
     pub(crate) is_line_closed: AtomicBool,
-    pub(crate) counters: Counters,
+    pub(crate) counters: CacheLine<Counters>,
 }
 
 /// Counters since the journal was opened.
