@@ -7,6 +7,7 @@ use crate::extent::{ExtentError, LocatedRecord, Reach};
 use crate::followers::{Follow, Following};
 use crate::guard::Guard;
 use crate::health::{Health, HealthChanges};
+use crate::outcomes::{Outcomes, Stripes};
 use crate::read::{self, Read, ReadError, ReadLimit};
 use crate::record::RecordView;
 use crate::round::Round;
@@ -23,12 +24,13 @@ const BESIDE: usize = 1024;
 
 /// An open journal. See the crate's documentation.
 ///
-/// Aligned so that the counts of an `Arc` of it, which every pending answer changes, do not share a
-/// cache line with what every append reads.
+/// Aligned so that the counts of an `Arc` of it do not share a cache line with what every append
+/// reads.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Journal {
     shared: Arc<Shared>,
+    stripes: Stripes,
     /// Joined when the journal is dropped. `None` in a simulation, and in a view.
     _threads: Option<Threads>,
     /// The only reigns in which this handle appends; `None` for any.
@@ -94,6 +96,7 @@ pub enum CutError {
 impl Journal {
     pub(crate) fn new(shared: Arc<Shared>, threads: Option<Threads>) -> Journal {
         Journal {
+            stripes: Stripes::new(&shared),
             shared,
             _threads: threads,
             bounds: None,
@@ -112,6 +115,7 @@ impl Journal {
         assert_eq!(reigns.len(), self.shared.shards.len(), "a reign per shard");
         Journal {
             shared: self.shared.clone(),
+            stripes: self.stripes.clone(),
             _threads: None,
             bounds: Some(Bounds {
                 reigns: reigns.into(),
@@ -163,7 +167,12 @@ impl Journal {
 
     /// Begins a group of appends that share one sync.
     pub fn round(&self) -> Round {
-        Round::new(self.shared.clone(), self.bounds.clone())
+        Round::new(self.stripes.own(), self.bounds.clone())
+    }
+
+    /// Returns a handle to the outcomes of the blocks.
+    pub fn outcomes(&self) -> Outcomes {
+        self.stripes.own()
     }
 
     /// Returns whether a ticket's block is committed.

@@ -5,36 +5,36 @@
 //! for a block that is proposed to a consensus. A caller that
 //! knows the extent of a group appends in a `Round`: the line is woken when the round ends.
 
-use std::sync::Arc;
-
 use crate::ShardId;
 use crate::guard::Guard;
 use crate::journal::Bounds;
-use crate::shared::Shared;
+use crate::outcomes::Outcomes;
 
 /// A group of appends; dropping it wakes the line. Appends of a round may stay pending until then.
 #[derive(Debug)]
 pub struct Round {
-    shared: Arc<Shared>,
+    outcomes: Outcomes,
     bounds: Option<Bounds>,
 }
 
 impl Round {
-    pub(crate) fn new(shared: Arc<Shared>, bounds: Option<Bounds>) -> Round {
-        Round { shared, bounds }
+    pub(crate) fn new(outcomes: Outcomes, bounds: Option<Bounds>) -> Round {
+        Round { outcomes, bounds }
     }
 
     /// Locks a shard like [`Journal::lock`](crate::Journal::lock), but wakes the line only at the
     /// end of the round.
     pub fn lock(&self, shard: ShardId, now_ms: u64) -> Guard<'_> {
         let reign = self.bounds.as_ref().map(|bounds| bounds.reign(shard));
-        Guard::in_round(&self.shared, self.shared.shard(shard), reign, now_ms)
+        let shared = self.outcomes.shared();
+        Guard::in_round(shared, shared.shard(shard), reign, now_ms)
     }
 }
 
 impl Drop for Round {
     fn drop(&mut self) {
-        self.shared.doorbell.wake_if_rung();
-        self.shared.proposals.wake_if_rung();
+        let shared = self.outcomes.shared();
+        shared.doorbell.wake_if_rung();
+        shared.proposals.wake_if_rung();
     }
 }

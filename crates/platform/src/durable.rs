@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use journal::{Index, Journal, Stage, Status, Ticket};
+use journal::{Index, Journal, Outcomes, Stage, Status, Ticket};
 use model::ErrorCode;
 
 /// The reason why an operation is not acknowledged.
@@ -50,7 +50,7 @@ impl NotDurable {
 #[derive(Clone)]
 #[must_use = "report no result before it is on disk"]
 pub struct Durable {
-    journal: Arc<Journal>,
+    outcomes: Outcomes,
     /// An earlier operation on which the outcome depends, and the operation itself; index 0 if
     /// nothing has to be on disk.
     tickets: [Ticket; 2],
@@ -65,7 +65,7 @@ impl Durable {
     /// operation itself has written. It is [`NotDurable::Moved`] only if the latter is.
     pub fn new(journal: &Arc<Journal>, tickets: [Option<Ticket>; 2]) -> Self {
         Self {
-            journal: journal.clone(),
+            outcomes: journal.outcomes(),
             tickets: tickets.map(Option::unwrap_or_default),
             has_own: true,
             stage: Stage::Committed,
@@ -93,8 +93,8 @@ impl Durable {
     /// Returns the result once it is known; until then, the waker is woken when it may be.
     pub fn poll_durable(&self, waker: &Waker) -> Poll<Result<(), NotDurable>> {
         for ticket in self.tickets.into_iter().filter(is_awaited) {
-            let status = match self.journal.status_at(self.stage, ticket) {
-                Status::Pending => self.journal.notify_at(self.stage, ticket, waker),
+            let status = match self.outcomes.status_at(self.stage, ticket) {
+                Status::Pending => self.outcomes.notify_at(self.stage, ticket, waker),
                 status => status,
             };
             ready!(self.result(status))?;
@@ -110,7 +110,7 @@ impl Durable {
         waker: &Waker,
     ) -> Poll<Result<(), NotDurable>> {
         for ticket in self.tickets.into_iter().filter(is_awaited) {
-            let mut status = self.journal.status_at(self.stage, ticket);
+            let mut status = self.outcomes.status_at(self.stage, ticket);
             if status == Status::Pending {
                 if let Some((known, last)) = watched
                     && *known == ticket
@@ -118,7 +118,7 @@ impl Durable {
                 {
                     return Poll::Pending;
                 }
-                status = self.journal.notify_at(self.stage, ticket, waker);
+                status = self.outcomes.notify_at(self.stage, ticket, waker);
             }
             if status == Status::Pending {
                 *watched = Some((ticket, waker.clone()));
@@ -132,7 +132,7 @@ impl Durable {
     /// that serve connections.
     pub fn wait(&self) -> Result<(), NotDurable> {
         for ticket in self.tickets.into_iter().filter(is_awaited) {
-            let status = self.journal.wait(ticket);
+            let status = self.outcomes.wait(ticket);
             if let Poll::Ready(Err(error)) = self.result(status) {
                 return Err(error);
             }
@@ -153,7 +153,7 @@ impl Durable {
 
     /// Returns true if nothing of the operation itself is stored.
     fn is_own_moved(&self) -> bool {
-        self.has_own && self.journal.status(self.tickets[1]) == Status::Moved
+        self.has_own && self.outcomes.status_at(Stage::Committed, self.tickets[1]) == Status::Moved
     }
 }
 
