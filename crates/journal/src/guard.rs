@@ -308,23 +308,27 @@ impl<'a> Guard<'a> {
         if self.state.is_paused() {
             return Err(AppendError::Full);
         }
-        let queued_bytes = &self.shared.queued_bytes;
-        if queued_bytes.load(Ordering::Relaxed) + size as u64 > self.shared.limits.queue {
-            return Err(AppendError::Full);
-        }
         if self.state.uncommitted_bytes() + size as u64 > self.shared.limits.uncommitted {
             return Err(AppendError::Full);
         }
         let limit = self.shared.limits.block;
         let used = self.state.building_size().max(BLOCK_HEADER_SIZE) + self.bell.reserved;
         let is_first = self.bell.written + self.bell.reserved == 0;
-        if is_first && (used + size > limit || self.state.is_due_to_close()) {
-            self.state.close_block();
-        } else if used + size > limit {
+        let is_closed = is_first && (used + size > limit || self.state.is_due_to_close());
+        if !is_closed && used + size > limit {
             let size = used + size;
             return Err(AppendError::TooLarge { size, limit });
         }
-        queued_bytes.fetch_add(size as u64, Ordering::Relaxed);
+        // Counted first and compared afterwards: a load before it would fetch the cache line twice.
+        let queued_bytes = &self.shared.queued_bytes;
+        let before = queued_bytes.fetch_add(size as u64, Ordering::Relaxed);
+        if before + size as u64 > self.shared.limits.queue {
+            queued_bytes.fetch_sub(size as u64, Ordering::Relaxed);
+            return Err(AppendError::Full);
+        }
+        if is_closed {
+            self.state.close_block();
+        }
         Ok(())
     }
 

@@ -89,10 +89,12 @@ fn reserved_queue_space_is_usable_when_the_queue_is_full() {
     );
     assert!(guard.append(STREAM, None, 0, &[0; 500]).is_ok());
     assert!(guard.append(STREAM, None, 0, &[0; 500]).is_ok());
+    let queued = stepped.journal.stats().queued_bytes;
     assert_eq!(
         guard.append(STREAM, None, 0, &[0; 500]),
         Err(AppendError::Full)
     );
+    assert_eq!(stepped.journal.stats().queued_bytes, queued);
     let too_much = guard.reserve(1 << 20, 5).unwrap_err();
     assert!(
         matches!(too_much, AppendError::TooLarge { .. }),
