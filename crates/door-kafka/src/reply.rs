@@ -7,6 +7,7 @@ use kafka::{EncodeError, ErrorCode, RequestHeader, ResponseBody};
 use net::Output;
 use topic_service::StoredBytes;
 
+use super::deadline::Deadline;
 use super::file_part::FilePart;
 
 /// Size of bytes in memory up to which they are copied into the outbox: that costs less than a buffer
@@ -30,10 +31,15 @@ impl Tag {
 
     /// Returns a reply, to be encoded when its turn comes.
     pub(super) fn reply<R: ResponseBody + Send + 'static>(self, response: R) -> Reply {
-        Reply(Box::new(move |out| {
-            let (version, correlation_id) = (self.version, self.correlation_id);
-            kafka::encode_response_with_errors(out.buffer(), version, correlation_id, &response)
-        }))
+        Reply(Form::Write(Box::new(move |out| {
+            self.encode(&response, out)
+        })))
+    }
+
+    /// Appends the frame of a response.
+    pub(super) fn encode<R: ResponseBody>(self, response: &R, out: &mut Output) -> EncodedCodes {
+        let (version, correlation_id) = (self.version, self.correlation_id);
+        kafka::encode_response_with_errors(out.buffer(), version, correlation_id, response)
     }
 
     /// Returns a reply with these records in place of those that are left out of the response, in
@@ -43,7 +49,7 @@ impl Tag {
         response: R,
         records: Vec<StoredBytes>,
     ) -> Reply {
-        Reply(Box::new(move |out| {
+        Reply(Form::Write(Box::new(move |out| {
             let (version, correlation_id) = (self.version, self.correlation_id);
             let mut frame = Vec::new();
             let encoded =
@@ -65,7 +71,7 @@ impl Tag {
             }
             out.buffer().extend_from_slice(&frame[from..]);
             Ok(encoded.errors)
-        }))
+        })))
     }
 
     /// Returns a finished answer.
@@ -100,21 +106,44 @@ type Write = dyn FnOnce(&mut Output) -> EncodedCodes + Send;
 /// The error codes in an encoded answer.
 pub(super) type EncodedCodes = Result<Vec<ErrorCode>, EncodeError>;
 
+/// An answer that waits until a deadline. The connection has one timer for all of them
+/// ([`DeadlineTimer`](super::deadline::DeadlineTimer)), and the answer is encoded from the memory in
+/// which it waited.
+pub(super) trait WaitingAnswer: Send {
+    /// Returns the deadline.
+    fn deadline(&self) -> Deadline;
+
+    /// Ready once the answer is finished, which it is in any case if the deadline `is_over`; until then
+    /// `cx` wakes the task when it may be.
+    fn poll(&mut self, cx: &mut Context<'_>, is_over: bool) -> Poll<()>;
+
+    /// Appends the frame of the finished answer.
+    fn write(&self, out: &mut Output) -> EncodedCodes;
+}
+
 /// A finished answer, encoded directly into the outbox.
-pub(super) struct Reply(Box<Write>);
+pub(super) struct Reply(Form);
+
+enum Form {
+    Write(Box<Write>),
+    Waited(Box<dyn WaitingAnswer>),
+}
 
 impl Reply {
     /// Returns the reply to ApiVersions in an unsupported version.
     pub(super) fn of_future_versions(correlation_id: i32) -> Self {
-        Self(Box::new(move |out| {
+        Self(Form::Write(Box::new(move |out| {
             let refused = kafka::encode_api_versions_refusal(out.buffer(), correlation_id);
             refused.map(|()| vec![ErrorCode::UnsupportedVersion])
-        }))
+        })))
     }
 
     /// Appends a whole frame, or nothing.
     pub(super) fn write(self, out: &mut Output) -> EncodedCodes {
-        (self.0)(out)
+        match self.0 {
+            Form::Write(write) => write(out),
+            Form::Waited(answer) => answer.write(out),
+        }
     }
 }
 
@@ -124,13 +153,20 @@ pub(super) enum Answer {
     Now(Reply),
     /// The answer is finished later.
     Later(Pin<Box<dyn Future<Output = Reply> + Send>>),
+    /// The answer is finished at its deadline or earlier.
+    Waiting(Box<dyn WaitingAnswer>),
     /// There is none, because the client asked for none (`acks=0`).
     Never,
 }
 
 impl Answer {
-    /// Returns the answer, once it is finished.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
+    /// Returns the answer, once it is finished. `is_over` says whether a deadline is over; until then it
+    /// lets the task be woken at that time.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        is_over: impl FnOnce(Deadline) -> bool,
+    ) -> Poll<Option<Reply>> {
         match std::mem::replace(self, Self::Never) {
             Self::Now(reply) => Poll::Ready(Some(reply)),
             Self::Never => Poll::Ready(None),
@@ -141,6 +177,15 @@ impl Answer {
                     Poll::Pending
                 }
             },
+            Self::Waiting(mut answer) => {
+                let is_finished = answer.poll(cx, false).is_ready()
+                    || is_over(answer.deadline()) && answer.poll(cx, true).is_ready();
+                if is_finished {
+                    return Poll::Ready(Some(Reply(Form::Waited(answer))));
+                }
+                *self = Self::Waiting(answer);
+                Poll::Pending
+            }
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use door::Wakers;
@@ -21,6 +21,7 @@ use tokio::time::{Instant, Sleep};
 use topic_service::Count;
 
 use super::client::Client;
+use super::deadline::DeadlineTimer;
 use super::dispatch::dispatch;
 use super::inbox::Inbox;
 use super::metrics;
@@ -58,6 +59,8 @@ pub(super) struct Session {
     /// Only the oldest is polled, so that its data is read when it can be sent: a connection that
     /// does not read its answers holds the memory of one.
     answers: AnswerQueue<TimedAnswer>,
+    /// The timer for their deadlines.
+    deadlines: DeadlineTimer,
     /// A request that delays all later ones.
     stalled: Option<StalledRequest>,
     client: Client,
@@ -134,6 +137,7 @@ impl Session {
             outlet,
             inbox: Inbox::default(),
             answers: AnswerQueue::new(BOUND),
+            deadlines: DeadlineTimer::default(),
             stalled: None,
             client,
             silence,
@@ -375,15 +379,21 @@ impl Session {
     fn queue(&mut self, answer: Answer, size: usize, request: Received) {
         let size = match answer {
             Answer::Now(_) => size + FINISHED_SIZE,
-            Answer::Later(_) | Answer::Never => size,
+            Answer::Later(_) | Answer::Waiting(_) | Answer::Never => size,
         };
         self.answers.push(TimedAnswer { answer, request }, size);
     }
 
-    /// Returns the oldest reply with its request, once it is finished.
-    fn next_reply(&mut self, cx: &mut Context<'_>) -> Option<(Reply, Received)> {
+    /// Returns the oldest reply with its request, once it is finished. `disk` is woken for data, `cx` at
+    /// deadlines.
+    fn next_reply(&mut self, cx: &mut Context<'_>, disk: &Waker) -> Option<(Reply, Received)> {
         loop {
-            let poll = |oldest: &mut TimedAnswer| oldest.answer.poll(cx);
+            let deadlines = &mut self.deadlines;
+            let poll = |oldest: &mut TimedAnswer| {
+                let mut woken = Context::from_waker(disk);
+                let is_over = |deadline| deadlines.poll_over(cx, deadline).is_ready();
+                oldest.answer.poll(&mut woken, is_over)
+            };
             let (timed, reply) = self.answers.poll_next(poll)?;
             if let Some(reply) = reply {
                 return Some((reply, timed.request));
@@ -403,8 +413,7 @@ impl Session {
                     break;
                 }
             }
-            let mut woken = Context::from_waker(&disk);
-            let Some((reply, request)) = self.next_reply(&mut woken) else {
+            let Some((reply, request)) = self.next_reply(cx, &disk) else {
                 break;
             };
             let (mut written, mut size) = (Ok(Vec::new()), 0);
@@ -422,6 +431,9 @@ impl Session {
             if let Some(span) = request.span {
                 spans::end(*span, &errors);
             }
+        }
+        if self.answers.is_empty() {
+            self.deadlines.rest();
         }
         if was_full && !self.is_full() {
             cx.waker().wake_by_ref();

@@ -12,6 +12,7 @@
 
 mod queued;
 mod stalled;
+mod unconfirmed;
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -29,6 +30,7 @@ use topic_service::{Placed, ProduceError, Producing, Storage, Topic, UnknownPart
 
 use queued::QueuedBatch;
 use stalled::Stalled;
+use unconfirmed::Unconfirmed;
 
 use super::{find, offset, partition_of};
 use crate::client::Client;
@@ -36,9 +38,6 @@ use crate::deadline::Deadline;
 use crate::errors::Failed;
 use crate::outcome::{Fatal, Handled};
 use crate::reply::{Answer, Tag};
-
-/// The `acks` of a producer that waits for the disk of the partition's leader alone.
-const LEADER_ONLY: i16 = 1;
 
 /// From this version a request may name topics by id.
 const IDS_FROM: i16 = 13;
@@ -118,6 +117,9 @@ pub(crate) fn handle(client: &mut Client, tag: Tag, request: Request) -> Result<
         refused,
     };
     waiting.unpacked_left = unpacked_size_max(&topic_data);
+    waiting.response.responses.reserve_exact(topic_data.len());
+    let counts = topic_data.iter().map(|topic| topic.partition_data.len());
+    waiting.durables.reserve_exact(counts.sum());
     for topic in topic_data {
         let found = find(
             context.producing.topics(),
@@ -127,11 +129,12 @@ pub(crate) fn handle(client: &mut Client, tag: Tag, request: Request) -> Result<
         );
         waiting.append(&mut context, topic, &found);
     }
-    let deadline = Deadline::asked(timeout_ms);
     if waiting.queued.is_empty() {
+        let deadline = || Deadline::asked_of_disk(timeout_ms);
         let answer = waiting.into_answer(tag, acks, deadline);
         return answer.map(Handled::Answer);
     }
+    let deadline = Deadline::asked(timeout_ms);
     let stalled = Stalled::new(waiting, tag, transactional_id, acks, deadline);
     Ok(Handled::Stalled(Box::new(stalled)))
 }
@@ -196,38 +199,22 @@ impl Waiting {
         response
     }
 
-    /// Returns the answer, after all batches were appended or refused.
-    fn into_answer(self, tag: Tag, acks: i16, deadline: Deadline) -> Result<Answer, Fatal> {
+    /// Returns the answer, after all batches were appended or refused. It waits for the disk until
+    /// `deadline`.
+    fn into_answer(
+        self,
+        tag: Tag,
+        acks: i16,
+        deadline: impl FnOnce() -> Deadline,
+    ) -> Result<Answer, Fatal> {
         match acks {
             0 => self.into_silence(),
             _ if self.durables.is_empty() && self.charged.is_none() => Ok(tag.now(self.response)),
-            _ => Ok(tag.later(self.told(acks, deadline.for_disk()))),
-        }
-    }
-
-    /// Returns the response when all batches are as durable as `acks` requires, or the deadline is
-    /// over.
-    async fn told(mut self, acks: i16, deadline: Deadline) -> Response {
-        if let Some(charged) = self.charged.take()
-            && let Err(failed) = deadline.produced(charged).await
-        {
-            let topics = self.response.responses.iter_mut();
-            for told in topics.flat_map(|topic| &mut topic.partition_responses) {
-                *told = refused(told.index, failed.clone());
-            }
-            return self.response;
-        }
-        for (topic, partition, durable) in self.durables {
-            let durable = match acks {
-                LEADER_ONLY => durable.written_here(),
-                _ => durable,
-            };
-            if let Err(failed) = deadline.produced(durable).await {
-                let told = &mut self.response.responses[topic].partition_responses[partition];
-                *told = refused(told.index, failed);
+            _ => {
+                let unconfirmed = Unconfirmed::new(self, tag, acks, deadline());
+                Ok(Answer::Waiting(Box::new(unconfirmed)))
             }
         }
-        self.response
     }
 
     /// Returns no answer; an error ends the connection, since it cannot be answered.

@@ -89,7 +89,9 @@ impl Stall for Stalled {
         self.append(client, cx.waker());
         if self.waiting.queued.is_empty() || self.is_late(&client.departure(), cx) {
             let waiting = std::mem::take(&mut self.waiting);
-            return Poll::Ready(waiting.into_answer(self.tag, self.acks, self.deadline));
+            return Poll::Ready(
+                waiting.into_answer(self.tag, self.acks, || self.deadline.for_disk()),
+            );
         }
         // The request may be waiting for appends of this connection itself, so let them go to the
         // disk.

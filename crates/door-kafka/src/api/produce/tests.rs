@@ -1,15 +1,15 @@
-use std::pin::Pin;
 use std::task::Context as TaskContext;
 
 use journal::disk::SimulatedDisk;
 use journal::{Commit, Journal, Options, ShardId, StreamId};
 
 use super::*;
+use crate::reply::WaitingAnswer;
 
 const SHARD: ShardId = ShardId(0);
 
-/// Returns the answer of a request with one batch, once it is known.
-fn answered(journal: &Arc<Journal>, acks: i16) -> Pin<Box<dyn Future<Output = ErrorCode>>> {
+/// Returns the answer of a request with one batch.
+fn answer(journal: &Arc<Journal>, acks: i16) -> Unconfirmed {
     let mut guard = journal.lock(SHARD, 1);
     let ticket = guard.append(StreamId(7), None, 0, b"batch").unwrap().ticket;
     drop(guard);
@@ -20,19 +20,27 @@ fn answered(journal: &Arc<Journal>, acks: i16) -> Pin<Box<dyn Future<Output = Er
     });
     let durable = Durable::new(journal, [None, Some(ticket)]);
     waiting.durables.push((0, 0, durable));
-    Box::pin(async move {
-        let response = waiting.told(acks, Deadline::usual()).await;
-        response.responses[0].partition_responses[0].error_code
-    })
+    let tag = Tag {
+        version: VERSION_MIN,
+        correlation_id: 1,
+    };
+    Unconfirmed::new(waiting, tag, acks, Deadline::usual())
 }
 
-fn poll(answer: &mut Pin<Box<dyn Future<Output = ErrorCode>>>) -> Poll<ErrorCode> {
+fn poll_at(answer: &mut Unconfirmed, is_over: bool) -> Poll<ErrorCode> {
     let mut cx = TaskContext::from_waker(Waker::noop());
-    answer.as_mut().poll(&mut cx)
+    let code = |answer: &Unconfirmed| {
+        let told = &answer.response().responses[0];
+        told.partition_responses[0].error_code
+    };
+    answer.poll(&mut cx, is_over).map(|()| code(answer))
 }
 
-#[tokio::test(start_paused = true)]
-async fn acks_1_waits_for_the_own_disk_and_acks_all_for_the_commit() {
+fn poll(answer: &mut Unconfirmed) -> Poll<ErrorCode> {
+    poll_at(answer, false)
+}
+
+fn open() -> (Arc<Journal>, journal::Line) {
     let options = Options {
         shard_count: 1,
         segment_size: 1 << 20,
@@ -41,16 +49,30 @@ async fn acks_1_waits_for_the_own_disk_and_acks_all_for_the_commit() {
         ..Options::default()
     };
     let disk = Arc::new(SimulatedDisk::new(1));
-    let mut opened = Journal::open_stepped(disk, &options).unwrap();
+    let opened = Journal::open_stepped(disk, &options).unwrap();
     let journal = Arc::new(opened.journal);
     journal.begin_reign(SHARD, 1);
+    (journal, opened.line)
+}
 
-    let (mut one, mut all) = (answered(&journal, 1), answered(&journal, -1));
+#[test]
+fn unconfirmed_write_is_answered_with_a_timeout_at_its_deadline() {
+    let (journal, _line) = open();
+    let mut answer = answer(&journal, -1);
+    assert_eq!(poll(&mut answer), Poll::Pending);
+    let late = Poll::Ready(ErrorCode::RequestTimedOut);
+    assert_eq!(poll_at(&mut answer, true), late);
+}
+
+#[test]
+fn acks_1_waits_for_the_own_disk_and_acks_all_for_the_commit() {
+    let (journal, mut line) = open();
+    let (mut one, mut all) = (answer(&journal, 1), answer(&journal, -1));
     assert_eq!(
         (poll(&mut one), poll(&mut all)),
         (Poll::Pending, Poll::Pending)
     );
-    opened.line.step();
+    line.step();
     let written = (poll(&mut one), poll(&mut all));
     assert_eq!(written, (Poll::Ready(ErrorCode::None), Poll::Pending));
     let end = journal.shard_end(SHARD).index;
@@ -58,8 +80,8 @@ async fn acks_1_waits_for_the_own_disk_and_acks_all_for_the_commit() {
     assert_eq!(poll(&mut all), Poll::Ready(ErrorCode::None));
 
     // Another node takes over, and does not have the next batch.
-    let (mut one, mut all) = (answered(&journal, 1), answered(&journal, -1));
-    opened.line.step();
+    let (mut one, mut all) = (answer(&journal, 1), answer(&journal, -1));
+    line.step();
     journal.cut(SHARD, journal::Index(end.0 + 1)).unwrap();
     let outcomes = (poll(&mut one), poll(&mut all));
     let unknown = Poll::Ready(ErrorCode::KafkaStorageError);

@@ -1,0 +1,149 @@
+//! Allocations of a Produce request with one record, as counted by an allocator.
+//!
+//! The node serves its connection on the thread of the test, and only allocations of that thread
+//! are counted: the journal's threads work at their own pace.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use door_kafka::{Arrived, Door, NoUsers, Options};
+use door_testing::ManualClock;
+use journal::Journal;
+use journal::disk::SimulatedDisk;
+use kafka::{ErrorCode, RequestBody, create_topics, produce};
+use net::Stream;
+use node::{Node, Parts, StorageParts};
+use recordbatch::{Builder, Template};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+}
+
+#[expect(unsafe_code, reason = "an allocator cannot be written without")]
+// SAFETY: every call is passed unchanged to the system allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + 1);
+        // SAFETY: see above.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: see above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + 1);
+        // SAFETY: see above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const REQUESTS: u64 = 200;
+/// Largest number of allocations of a request.
+const ALLOCATIONS_MAX: u64 = 10;
+
+/// Returns a connection to a node that this thread serves.
+fn connect() -> Stream {
+    let clock = Arc::new(ManualClock::default());
+    let options = door_testing::journal_options(1);
+    let disk = Arc::new(SimulatedDisk::new(7));
+    let (journal, _) = Journal::open(disk, &options, || 0).unwrap();
+    let storage = StorageParts::new(Arc::new(journal));
+    let ports = door_testing::ports(clock, 1 << 32);
+    let node = Node::open(Parts::with_storage(ports, storage)).unwrap();
+    let topics = node.topics().unwrap();
+    let gate = Arc::new(door::Open);
+    let door = Door::new(node, topics, gate, Arc::new(NoUsers), Options::default());
+    let (near, stream) = net::inproc::pair("test");
+    let local = "127.0.0.1:9092".parse().unwrap();
+    tokio::spawn(async move { door.serve(Arrived { stream, local }).await });
+    near
+}
+
+fn encoded<R: RequestBody>(version: i16, request: &R) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    kafka::encode_request(&mut bytes, version, 1, Some("test"), request).unwrap();
+    bytes
+}
+
+/// Sends a request and returns the frame of its answer.
+async fn ask(stream: &mut Stream, request: &[u8], arrived: &mut BytesMut) -> Bytes {
+    assert_eq!(stream.sink.try_write(request).unwrap(), request.len());
+    let mut chunk = [0; 2_048];
+    loop {
+        if let Some(frame) = kafka::take_frame(arrived, chunk.len()).unwrap() {
+            return frame;
+        }
+        let read = poll_fn(|cx| stream.source.poll_read(cx, &mut chunk));
+        let count = read.await.unwrap();
+        arrived.extend_from_slice(&chunk[..count]);
+    }
+}
+
+fn create_topic() -> create_topics::Request {
+    let topic = create_topics::Topic {
+        name: "t".to_owned(),
+        num_partitions: 1,
+        replication_factor: 1,
+        ..create_topics::Topic::default()
+    };
+    create_topics::Request {
+        topics: vec![topic],
+        ..create_topics::Request::default()
+    }
+}
+
+fn produce() -> produce::Request {
+    let mut builder = Builder::new();
+    builder.push(1_700_000_000_000, Some(b"key"), Some(&[7; 256]), &[]);
+    let mut batch = Vec::new();
+    builder.finish(&Template::default(), &mut batch);
+    produce::Request {
+        acks: -1,
+        timeout_ms: 30_000,
+        topic_data: vec![produce::Topic {
+            name: "t".to_owned(),
+            partition_data: vec![produce::Partition {
+                index: 0,
+                records: Some(Bytes::from(batch).into()),
+            }],
+            ..produce::Topic::default()
+        }],
+        ..produce::Request::default()
+    }
+}
+
+#[tokio::test]
+async fn a_produce_request_of_one_record_allocates_little() {
+    let (mut stream, mut arrived) = (connect(), BytesMut::new());
+    ask(&mut stream, &encoded(7, &create_topic()), &mut arrived).await;
+    let request = encoded(9, &produce());
+    let mut sum = 0;
+    for number in 0..2 * REQUESTS {
+        let before = ALLOCATED.get();
+        let frame = ask(&mut stream, &request, &mut arrived).await;
+        sum += match number < REQUESTS {
+            true => 0,
+            false => ALLOCATED.get() - before,
+        };
+        let (_, response) = kafka::decode_response::<produce::Request>(&frame, 9).unwrap();
+        let partition = &response.responses[0].partition_responses[0];
+        let acknowledged = (partition.error_code, partition.base_offset);
+        assert_eq!(acknowledged, (ErrorCode::None, number as i64));
+    }
+    let allocations = sum / REQUESTS;
+    println!("allocations of a produce request: {allocations}");
+    assert!(allocations <= ALLOCATIONS_MAX, "{allocations}");
+}
