@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::Principal;
+use door::{leave_to_pass, take_from_pass};
 use kafka::{ErrorCode, Request, RequestHeader};
 use messaging::{Connection, Facts, Outlet, Refusal};
 use platform::{Counter, Span};
@@ -33,8 +34,9 @@ pub(super) struct Client {
     user: Option<Arc<User>>,
     /// Its authenticated identity, once it is admitted.
     principal: Option<Principal>,
-    /// Appends of which the write-ahead log was not notified yet.
-    producing: Option<Producing>,
+    /// Appends of which the write-ahead log was not notified yet; possibly also those of other
+    /// connections of the thread's pass.
+    producing: Option<Box<Producing>>,
     /// The time for which the client is to be throttled.
     pub(super) throttle: Duration,
     /// The span of the request that was dispatched last, if it is traced.
@@ -225,19 +227,19 @@ impl Client {
         self.span.take()
     }
 
-    /// Returns the guard of this round's appends, so that one sync serves all of them.
+    /// Returns the guard of this round's appends, so that one sync serves all of them. It is the one
+    /// that other connections of the thread's pass have used, if there is one.
     pub(super) fn producing(&mut self) -> &mut Producing {
         let topics = &self.door.topics;
-        self.producing.get_or_insert_with(|| topics.producing())
+        self.producing.get_or_insert_with(|| {
+            let shared = take_from_pass(|other: &Producing| other.is_of(topics));
+            shared.unwrap_or_else(|| Box::new(topics.producing()))
+        })
     }
 
-    pub(super) fn is_producing(&self) -> bool {
-        self.producing.is_some()
-    }
-
-    /// Returns the guard of this round's appends, to be dropped at its end.
-    pub(super) fn take_producing(&mut self) -> Option<Producing> {
-        self.producing.take()
+    /// Leaves the round's appends to the end of the thread's pass. Returns false if the thread has none.
+    pub(super) fn leave_round_to_pass(&mut self) -> bool {
+        leave_to_pass(&mut self.producing)
     }
 
     /// Ends the round: the write-ahead log is notified of the appends.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use door::Wakers;
 use door::reading;
-use door::{AnswerQueue, Bound, drop_at_pass_end};
+use door::{AnswerQueue, Bound};
 use net::Source;
 use platform::{Counter, Span};
 use tokio::time::{Instant, Sleep};
@@ -186,8 +186,7 @@ impl Session {
     fn poll_round(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.client.end_round();
         let polled = self.poll(cx);
-        let client = &mut self.client;
-        if client.is_producing() && !drop_at_pass_end(|| client.take_producing()) {
+        if !self.client.leave_round_to_pass() {
             cx.waker().wake_by_ref();
         }
         polled

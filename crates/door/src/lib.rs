@@ -25,7 +25,7 @@ mod wake_batch;
 pub use accept::{Accepting, Listen, WhenFull};
 pub use answer_queue::{AnswerQueue, Bound};
 pub use gate::{Gate, Open, Pass, Refused, Role};
-pub use pass_end::{PassEnd, drop_at_pass_end};
+pub use pass_end::{PassEnd, drop_at_pass_end, leave_to_pass, take_from_pass};
 pub use patience::Patience;
 pub use quota::FOREIGN_HOLD;
 pub use spawn::{Acceptor, Spawn, spawn_with};

@@ -92,6 +92,17 @@ fn give_back(values: Vec<Box<dyn Any>>) {
 /// Drops the value that `take` returns at the end of the thread's pass. Returns false, without
 /// calling `take`, if the thread has no [`PassEnd`].
 pub fn drop_at_pass_end<T: 'static>(take: impl FnOnce() -> T) -> bool {
+    add(|| Some(Box::new(take())))
+}
+
+/// Takes the value to be dropped at the end of the thread's pass, like [`drop_at_pass_end`]. Until then
+/// other connections of the pass may use it ([`take_from_pass`]). Returns false, and leaves the value
+/// in place, if the thread has no [`PassEnd`].
+pub fn leave_to_pass<T: 'static>(value: &mut Option<Box<T>>) -> bool {
+    value.is_none() || add(|| value.take().map(|value| value as Box<dyn Any>))
+}
+
+fn add(take: impl FnOnce() -> Option<Box<dyn Any>>) -> bool {
     HERE.with_borrow_mut(|pass| {
         let Some((values, task)) = pass
             .as_mut()
@@ -103,8 +114,18 @@ pub fn drop_at_pass_end<T: 'static>(take: impl FnOnce() -> T) -> bool {
         if values.is_empty() {
             task.wake_by_ref();
         }
-        values.push(Box::new(take()));
+        values.extend(take());
         true
+    })
+}
+
+/// Takes the newest value that is to be dropped at the end of the thread's pass, if it is a `T` that
+/// `fits`. The caller leaves it again ([`leave_to_pass`]) or drops it.
+pub fn take_from_pass<T: 'static>(fits: impl FnOnce(&T) -> bool) -> Option<Box<T>> {
+    HERE.with_borrow_mut(|pass| {
+        let values = &mut pass.as_mut()?.values;
+        let newest = values.pop_if(|newest| newest.downcast_ref().is_some_and(fits))?;
+        newest.downcast().ok()
     })
 }
 
@@ -144,6 +165,32 @@ mod tests {
         assert!(!drop_at_pass_end(take));
         drop(end);
         assert!(!drop_at_pass_end(take));
+        let mut value = Some(Box::new(7));
+        assert!(!leave_to_pass(&mut value));
+        assert_eq!(value.as_deref(), Some(&7));
+    }
+
+    #[test]
+    fn connections_of_a_pass_use_one_value_until_it_is_dropped() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut end = PassEnd::new();
+        assert!(Pin::new(&mut end).poll(&mut cx).is_pending());
+        let value = Rc::new(7);
+        assert!(take_from_pass(|_: &Rc<i32>| true).is_none());
+        assert!(drop_at_pass_end(|| value.clone()));
+        assert!(take_from_pass(|_: &Rc<u64>| true).is_none());
+        assert!(take_from_pass(|it: &Rc<i32>| **it == 8).is_none());
+        for _ in 0..3 {
+            let mut shared = take_from_pass(|it: &Rc<i32>| **it == 7);
+            assert!(shared.is_some());
+            assert!(take_from_pass(|_: &Rc<i32>| true).is_none());
+            assert!(leave_to_pass(&mut shared));
+            assert!(shared.is_none());
+            assert_eq!(Rc::strong_count(&value), 2);
+        }
+        assert!(Pin::new(&mut end).poll(&mut cx).is_pending());
+        assert_eq!(Rc::strong_count(&value), 1);
+        assert!(take_from_pass(|_: &Rc<i32>| true).is_none());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Appending record batches.
 
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use journal::{Round, ShardId};
@@ -88,6 +89,11 @@ impl Topics {
 }
 
 impl Producing {
+    /// Returns whether it appends to these topics.
+    pub fn is_of(&self, topics: &Topics) -> bool {
+        Arc::ptr_eq(&self.topics.state, &topics.state)
+    }
+
     /// Returns the topics that it appends to.
     pub fn topics(&self) -> &Topics {
         &self.topics
@@ -207,7 +213,8 @@ impl Placing<'_> {
                 timestamp,
             } => (offset, end, timestamp, true),
             Decision::Append { offset } => {
-                let (now_ms, stamp) = (self.topics.now_ms(), self.topics.time_ms());
+                let now_ms = self.topics.now_ms();
+                let stamp = i64::try_from(now_ms).unwrap_or(i64::MAX);
                 if live.rules.timestamps == Timestamps::Append {
                     (facts.timestamp_max, facts.timestamp_base) = (stamp, stamp);
                 }
