@@ -69,6 +69,10 @@ pub(super) struct Session {
     wakers: Wakers,
     /// The end of the client's throttling.
     mute: Option<Pin<Box<Sleep>>>,
+    /// Answers were written in this round.
+    has_answered: bool,
+    /// Bytes of files were queued, and may not all be sent.
+    has_files: bool,
     /// The deadline for bytes of files, while there are any.
     files: Option<FilesDeadline>,
 }
@@ -143,6 +147,8 @@ impl Session {
             silence,
             wakers: Wakers::default(),
             mute: None,
+            has_answered: false,
+            has_files: false,
             files: None,
         }
     }
@@ -203,7 +209,9 @@ impl Session {
         // Requests that were read before the end are answered, as far as their answers are
         // finished.
         let answered = self.poll_answers(cx);
-        self.outlet.outbox.flush();
+        if std::mem::take(&mut self.has_answered) {
+            self.outlet.outbox.flush();
+        }
         if let Err(end) = read {
             return Poll::Ready(end);
         }
@@ -211,8 +219,8 @@ impl Session {
             return Poll::Ready(End::Fatal(fatal));
         }
         // Bytes that the client has not read yet would be lost with the connection.
-        let is_written = self.outlet.outbox.queued_size() == 0;
-        if !self.is_waited_for() && is_written && self.outlet.is_leaving() {
+        let is_written = || self.outlet.outbox.queued_size() == 0;
+        if !self.is_waited_for() && self.outlet.is_leaving() && is_written() {
             return Poll::Ready(End::Drained);
         }
         if !self.is_waited_for() && self.client.is_refused() {
@@ -227,11 +235,11 @@ impl Session {
 
     /// Returns ready when the client has not read bytes of files for too long.
     fn poll_files(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
+        while self.has_files {
             let files = self.outlet.outbox.files();
             if files.unsent == 0 {
-                self.files = None;
-                return Poll::Pending;
+                (self.has_files, self.files) = (false, None);
+                break;
             }
             let deadline = self.files.get_or_insert_with(|| FilesDeadline {
                 timer: Box::pin(tokio::time::sleep(FILES_UNREAD_MAX)),
@@ -243,6 +251,7 @@ impl Session {
             }
             self.files = None;
         }
+        Poll::Pending
     }
 
     /// Reads while bytes are available and the limits allow.
@@ -402,12 +411,18 @@ impl Session {
 
     /// Writes finished answers, as far as the client reads them.
     fn poll_answers(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
+        if self.answers.is_empty() {
+            self.deadlines.rest();
+            return Ok(());
+        }
         let was_full = self.is_full();
         let disk = self.wakers.of(cx.waker()).clone();
+        let mut unread = self.outlet.outbox.queued_size();
         loop {
-            if self.outlet.outbox.queued_size() > UNREAD_SIZE_MAX {
+            if unread > UNREAD_SIZE_MAX {
                 self.outlet.outbox.flush();
-                if self.outlet.outbox.queued_size() > UNREAD_SIZE_MAX {
+                unread = self.outlet.outbox.queued_size();
+                if unread > UNREAD_SIZE_MAX {
                     self.wait_until_taken(cx);
                     break;
                 }
@@ -416,11 +431,15 @@ impl Session {
                 break;
             };
             let (mut written, mut size) = (Ok(Vec::new()), 0);
+            let has_files = &mut self.has_files;
             self.outlet.outbox.push_output(|out| {
                 let before = out.size();
                 written = reply.write(out);
                 size = out.size() - before;
+                *has_files |= out.files() > 0;
             });
+            self.has_answered = true;
+            unread += size;
             let errors =
                 written.map_err(|error| Fatal::new(format!("cannot encode an answer: {error}")))?;
             let took_ns = self.now_ns().saturating_sub(request.at_ns);
@@ -430,9 +449,6 @@ impl Session {
             if let Some(span) = request.span {
                 spans::end(*span, &errors);
             }
-        }
-        if self.answers.is_empty() {
-            self.deadlines.rest();
         }
         if was_full && !self.is_full() {
             cx.waker().wake_by_ref();

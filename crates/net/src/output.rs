@@ -77,7 +77,7 @@ impl Output {
     }
 
     /// Returns the number of parts in files that are not written yet.
-    pub(crate) fn files(&self) -> usize {
+    pub fn files(&self) -> usize {
         self.files
     }
 
