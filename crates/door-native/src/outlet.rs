@@ -46,7 +46,9 @@ pub(super) struct Farewell {
 /// valid. Numbers are reused in order when they are used up: a later BIND replaces the earlier one.
 #[derive(Default)]
 struct Routes {
-    numbers: HashMap<(usize, usize), u16>,
+    numbers: HashMap<RouteKey, u16>,
+    /// The route that was used last: most messages use it again, and then nothing is hashed.
+    last: Option<(RouteKey, u16)>,
     held: Vec<(Name, Arc<str>)>,
     next: usize,
 }
@@ -54,19 +56,27 @@ struct Routes {
 impl Routes {
     /// Returns the number of a route, and whether the client must be sent a BIND first.
     fn number(&mut self, to: &Name, method: &Arc<str>) -> (u16, bool) {
-        if let Some(number) = self.numbers.get(&key(to, method)) {
+        let key = key(to, method);
+        if let Some((last, number)) = self.last
+            && last == key
+        {
+            return (number, false);
+        }
+        if let Some(number) = self.numbers.get(&key) {
+            self.last = Some((key, *number));
             return (*number, false);
         }
         let index = self.next;
         self.next = (index + 1) % model::limits::ROUTE_COUNT_MAX as usize;
         let number = index as u16 + 1;
         let route = (to.clone(), method.clone());
-        self.numbers.insert(key(to, method), number);
+        self.last = Some((key, number));
+        self.numbers.insert(key, number);
         match self.held.get_mut(index) {
             None => self.held.push(route),
             Some(slot) => {
                 let (name, method) = std::mem::replace(slot, route);
-                self.numbers.remove(&key(&name, &method));
+                self.numbers.remove(&self::key(&name, &method));
             }
         }
         (number, true)
@@ -74,11 +84,15 @@ impl Routes {
 
     /// Removes the newest binding, because its BIND was not sent.
     fn forget(&mut self, to: &Name, method: &Arc<str>) {
+        self.last = None;
         self.numbers.remove(&key(to, method));
     }
 }
 
-fn key(to: &Name, method: &Arc<str>) -> (usize, usize) {
+/// The addresses of the texts of a subscription and a method.
+type RouteKey = (usize, usize);
+
+fn key(to: &Name, method: &Arc<str>) -> RouteKey {
     (to.as_str().as_ptr().addr(), method.as_ptr().addr())
 }
 
@@ -363,5 +377,28 @@ impl Client for NativeOutlet {
 
     fn queued_size(&self) -> usize {
         self.outbox.queued_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_keeps_its_number_until_it_is_forgotten() {
+        let name = |text: &str| Name::parse(text).unwrap();
+        let (one, two) = (name("test/one/a/1"), name("test/two/a/1"));
+        let method = Arc::<str>::from("method");
+        let mut routes = Routes::default();
+        assert_eq!(routes.number(&one, &method), (1, true));
+        assert_eq!(routes.number(&two, &method), (2, true));
+        for _ in 0..2 {
+            assert_eq!(routes.number(&one, &method), (1, false));
+            assert_eq!(routes.number(&one, &method), (1, false));
+            assert_eq!(routes.number(&two, &method), (2, false));
+        }
+        routes.forget(&two, &method);
+        assert_eq!(routes.number(&two, &method), (3, true));
+        assert_eq!(routes.number(&one, &method), (1, false));
     }
 }
