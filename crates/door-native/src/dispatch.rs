@@ -4,9 +4,8 @@ use messaging::{Key, Message, Turn};
 use model::limits::METHOD_LENGTH_MAX;
 use model::{ErrorCode, Failure};
 use routing::Ticket;
-use wire::{
-    Append, Bind, Correlation, Credit, Flags, Header, Kind, Payload, Read, Settle, Subscribe, Takes,
-};
+use wire::{Append, Bind, Correlation, Credit, Flags, Header, Kind, Payload, Read, Settle};
+use wire::{RUN_LENGTH_MAX, Run, Subscribe, Takes};
 
 use super::errors::ErrorAnswer;
 use super::fatal::{Fatal, protocol};
@@ -144,6 +143,38 @@ pub(super) fn dispatch(
         }
     }
     Ok(())
+}
+
+/// Passes one-way messages on one route to the node.
+pub(super) fn dispatch_sends(
+    turn: &mut Turn<'_>,
+    requests: &mut Requests,
+    outlet: &NativeOutlet,
+    run: &Run<'_>,
+) -> Result<(), Fatal> {
+    let Header { flags, route, .. } = run.header;
+    if flags.contains(Flags::REPORT) {
+        for payload in run.payloads() {
+            dispatch(turn, requests, outlet, run.header, payload)?;
+        }
+        return Ok(());
+    }
+    let mut messages = [Message::default(); RUN_LENGTH_MAX];
+    let mut count = 0;
+    let mut decoded = Ok(());
+    for payload in run.payloads() {
+        match decode_message(flags, payload) {
+            Ok(message) => messages[count] = message,
+            Err(fatal) => {
+                // Those before it are sent.
+                decoded = Err(fatal);
+                break;
+            }
+        }
+        count += 1;
+    }
+    requests.send_run(turn, route, &messages[..count]);
+    decoded
 }
 
 /// Begins the span of a request, on a node that exports spans.

@@ -306,6 +306,17 @@ impl messaging::Inbox for NativeOutlet {
                 let at = Correlation::NONE;
                 encode_message(Kind::SEND, Flags::NONE, route, at, source, message, out);
             }),
+            Outgoing::Sends {
+                to,
+                method,
+                source,
+                messages,
+            } => self.push_routed(to, method, |route, out| {
+                let at = Correlation::NONE;
+                for message in messages {
+                    encode_message(Kind::SEND, Flags::NONE, route, at, source, *message, out);
+                }
+            }),
             Outgoing::Reply { tag, more, message } => self.push_answer(|out| {
                 let flags = if more { Flags::MORE } else { Flags::NONE };
                 encode_message(Kind::REPLY, flags, 0, correlation(tag), None, message, out);

@@ -177,6 +177,17 @@ impl Requests {
         turn.consume(message.size());
     }
 
+    /// Sends one-way messages on one route, in order.
+    pub(super) fn send_run(&mut self, turn: &mut Turn<'_>, route: u16, messages: &[Message<'_>]) {
+        let bound = self.routes.name(route);
+        if bound.is_ok_and(|route| turn.send_run(route, messages)) {
+            return messages.iter().for_each(|it| turn.consume(it.size()));
+        }
+        for message in messages {
+            self.send(turn, route, None, *message);
+        }
+    }
+
     #[cold]
     fn refuse_send(&mut self, report: Option<Ticket>, error: ErrorAnswer) {
         match report {

@@ -12,10 +12,10 @@ use model::{ErrorCode, Failure};
 use net::Source;
 use platform::Counter;
 use tokio::time::{Instant, Sleep};
-use wire::{Correlation, Inbox, Item};
+use wire::{Correlation, Inbox, Item, Kind};
 
 use super::Door;
-use super::dispatch::{dispatch, refuse_oversize};
+use super::dispatch::{dispatch, dispatch_sends, refuse_oversize};
 use super::fatal::Fatal;
 use super::outlet::{Farewell, NativeOutlet};
 use super::quota::Owner;
@@ -200,7 +200,14 @@ impl Session {
         }
         let mut turn = self.connection.turn();
         let mut frames = self.inbox.feed(chunk);
-        while let Some(item) = frames.next() {
+        loop {
+            if let Some(run) = frames.next_run(Kind::SEND) {
+                dispatch_sends(&mut turn, &mut self.requests, &self.outlet, &run)?;
+                continue;
+            }
+            let Some(item) = frames.next() else {
+                break;
+            };
             match item {
                 Item::Frame(header, payload) => {
                     dispatch(&mut turn, &mut self.requests, &self.outlet, header, payload)?;

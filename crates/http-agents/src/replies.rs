@@ -164,6 +164,7 @@ impl Inbox for Replies {
             Outgoing::Request { .. }
             | Outgoing::Delivery { .. }
             | Outgoing::Send { .. }
+            | Outgoing::Sends { .. }
             | Outgoing::Cancel { .. }
             | Outgoing::StreamCredit { .. }
             | Outgoing::Ended { .. } => Pushed::Closed,

@@ -1,6 +1,7 @@
 //! The flow-control window of a client: the calls it must answer, and the one-way messages that it
 //! has not returned credit for.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use quota_service::InFlight;
 use routing::{Call, Calls, Ticket};
 
 use crate::mailboxes::Slot;
+use crate::outlet::Message;
 use crate::peer::Peer;
 use crate::throttle::{Pressure, Throttle, ThrottleId};
 
@@ -98,6 +100,34 @@ impl Lane {
             true => Admission::Pressed,
             false => Admission::Room,
         }
+    }
+
+    /// Admits one-way messages like [`Lane::admit`], in order. Returns those that have room, and whether
+    /// the route must be paused.
+    pub(crate) fn admit_all<'m, 'a>(
+        &mut self,
+        messages: &'m [Message<'a>],
+        route: ThrottleId,
+        now_ns: u64,
+    ) -> (Cow<'m, [Message<'a>]>, bool) {
+        let mut is_pressed = false;
+        let mut admit = |message: &Message<'_>| {
+            let admission = self.admit(message.size(), route, now_ns);
+            is_pressed |= admission == Admission::Pressed;
+            admission != Admission::Full
+        };
+        let admitted = match messages.iter().position(|message| !admit(message)) {
+            None => Cow::Borrowed(messages),
+            Some(first_full) => {
+                let (mut admitted, rest) =
+                    (messages[..first_full].to_vec(), &messages[first_full..]);
+                // A smaller message may still fit.
+                let fitting = rest[1..].iter().copied().filter(|message| admit(message));
+                admitted.extend(fitting);
+                Cow::Owned(admitted)
+            }
+        };
+        (admitted, is_pressed)
     }
 
     /// Revokes [`Lane::admit`] for a message that was not delivered.

@@ -61,6 +61,78 @@ impl Turn<'_> {
         Ok((self.deliver(route, message), charge))
     }
 
+    /// Sends one-way messages to all subscribers of a route, in order, and takes the locks of each
+    /// subscriber once for all of them. Returns false, and sends nothing, if the route leads to one
+    /// subscriber or quotas count messages: then each is sent by itself ([`Turn::send`]).
+    pub fn send_run(&mut self, route: &Route, messages: &[Message<'_>]) -> bool {
+        let is_counted = self.messaging.quotas().is_at_doors() && !route.is_to_node();
+        if is_counted || route.cast == Cast::Any {
+            return false;
+        }
+        let size = messages.iter().map(Message::size).sum();
+        self.local.tally.add(Counter::Sends, messages.len() as u64);
+        self.local.tally.add(Counter::Bytes, size);
+        self.deliver_run(route, messages);
+        true
+    }
+
+    fn deliver_run(&mut self, route: &Route, messages: &[Message<'_>]) {
+        let table = &**self
+            .table
+            .get_or_insert_with(|| self.messaging.router.table.read());
+        let (count, throttle) = (messages.len() as u64, &route.throttle);
+        let (mut delivered, mut dropped) = (0, 0);
+        for subscriber in table.all(&route.target, self.peer.id) {
+            let receiver = &subscriber.peer;
+            let (admitted, is_pressed) =
+                receiver
+                    .lane
+                    .lock()
+                    .admit_all(messages, throttle.id, self.now_ns);
+            let mut lost = count - admitted.len() as u64;
+            let mut handed = PushOutcome::NoRoom;
+            if !admitted.is_empty() {
+                let source = subscriber
+                    .with_source
+                    .then(|| receiver.source_from(self.peer));
+                let outgoing = Outgoing::Sends {
+                    to: &subscriber.name,
+                    method: &route.method,
+                    source: source.as_deref(),
+                    messages: &admitted,
+                };
+                handed = receiver.push(outgoing, &mut self.local.dirty);
+                if handed != PushOutcome::Queued {
+                    let mut lane = receiver.lane.lock();
+                    admitted.iter().for_each(|it| lane.revoke(it.size()));
+                }
+            }
+            match handed {
+                PushOutcome::Queued => {
+                    let queued = count - lost;
+                    delivered += queued;
+                    subscriber.delivered.fetch_add(queued, Ordering::Relaxed);
+                    if is_pressed {
+                        let dirty = &mut self.local.dirty;
+                        self.messaging.router.press(receiver, throttle, dirty);
+                    }
+                }
+                PushOutcome::Gone => {}
+                PushOutcome::NoRoom => lost = count,
+            }
+            if lost > 0 {
+                dropped += lost;
+                subscriber.dropped.fetch_add(lost, Ordering::Relaxed);
+            }
+        }
+        if delivered + dropped == 0 {
+            self.local.tally.add(Counter::Undeliverable, count);
+            table.count_undeliverable(&route.target, count);
+        }
+        self.local.tally.add(Counter::Delivered, delivered);
+        self.local.tally.add(Counter::Dropped, dropped);
+    }
+
     /// Sends a one-way message to one subscriber, like a mailbox, which is read by one instance of
     /// its name. Returns the number of subscribers that it was enqueued for, 0 or 1, and what must be
     /// on disk before it is acknowledged.

@@ -79,6 +79,17 @@ pub enum Outgoing<'a> {
         /// The message.
         message: Message<'a>,
     },
+    /// One-way messages for one of the client's subscriptions. All of them are queued, or none.
+    Sends {
+        /// The subscription.
+        to: &'a Name,
+        /// The method, empty for plain messages.
+        method: &'a Arc<str>,
+        /// The sender, if the subscription requests it.
+        source: Option<&'a str>,
+        /// The messages, in order.
+        messages: &'a [Message<'a>],
+    },
     /// The answer to a call, or one item of it.
     Reply {
         /// The caller's tag.
@@ -137,8 +148,8 @@ pub enum Pushed {
     First,
     /// Queued; an earlier caller will flush.
     Queued,
-    /// Not queued, because the client does not read. Returned only for `Request`, `Delivery` and
-    /// `Send`.
+    /// Not queued, because the client does not read. Returned only for `Request`, `Delivery`, `Send`
+    /// and `Sends`.
     Full,
     /// The connection is closed.
     Closed,

@@ -28,6 +28,11 @@ struct OutputRecorder(Mutex<VecDeque<RecordedOutput>>);
 
 impl Inbox for OutputRecorder {
     fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
+        if let Outgoing::Sends { messages, .. } = outgoing {
+            let recorded = messages.iter().map(|_| RecordedOutput::Message);
+            self.0.lock().extend(recorded);
+            return Pushed::Queued;
+        }
         self.0.lock().push_back(match outgoing {
             Outgoing::Send { .. } => RecordedOutput::Message,
             Outgoing::Flow { route, full } => RecordedOutput::Flow { route, full },
@@ -117,6 +122,7 @@ impl World {
         TestClient {
             connection,
             route: None,
+            run_length: 1,
             recorder,
         }
     }
@@ -140,6 +146,8 @@ pub(crate) struct TestClient {
     pub(crate) connection: Connection,
     /// Route 1.
     route: Option<Route>,
+    /// The number of messages that it sends together.
+    pub(crate) run_length: usize,
     recorder: Arc<OutputRecorder>,
 }
 
@@ -168,12 +176,21 @@ impl TestClient {
     pub(crate) fn send(&mut self, count: u32) -> usize {
         let mut turn = self.connection.turn();
         let route = self.route.as_ref().unwrap();
-        let mut is_refused = || {
-            let sent = turn.send(route, Message::default());
-            turn.consume(0);
-            sent.is_err()
-        };
-        (0..count).filter(|_| is_refused()).count()
+        let messages = vec![Message::default(); count as usize];
+        let mut refused = 0;
+        for run in messages.chunks(self.run_length) {
+            let is_sent = run.len() > 1 && turn.send_run(route, run);
+            for message in run {
+                refused += usize::from(!is_sent && turn.send(route, *message).is_err());
+                if !is_sent {
+                    turn.consume(0);
+                }
+            }
+            for _ in run.iter().filter(|_| is_sent) {
+                turn.consume(0);
+            }
+        }
+        refused
     }
 
     pub(crate) fn credit(&mut self, messages: u32) {

@@ -2,7 +2,16 @@
 
 use model::limits::FRAME_SKIP_FACTOR;
 
-use crate::header::{HEADER_SIZE, Header};
+use crate::header::{HEADER_SIZE, Header, Kind};
+
+/// Maximum number of frames in a run.
+pub const RUN_LENGTH_MAX: usize = 32;
+
+/// Maximum size of the payloads of a run together, in bytes.
+const RUN_SIZE_MAX: usize = 16 << 10;
+
+/// Position of the kind in a header.
+const KIND_AT: usize = 4;
 
 /// The receiving end of one connection. Holds the incomplete frame at the end of the bytes read.
 ///
@@ -29,6 +38,22 @@ pub enum Item<'a> {
         /// True if the connection must be closed.
         fatal: bool,
     },
+}
+
+/// Consecutive frames whose headers differ in their lengths only.
+#[derive(Debug)]
+pub struct Run<'c> {
+    /// The header of the first frame.
+    pub header: Header,
+    payloads: [&'c [u8]; RUN_LENGTH_MAX],
+    count: usize,
+}
+
+impl<'c> Run<'c> {
+    /// Returns the payloads, at least two, in order.
+    pub fn payloads(&self) -> &[&'c [u8]] {
+        &self.payloads[..self.count]
+    }
 }
 
 impl Inbox {
@@ -100,6 +125,63 @@ impl<'c> Frames<'_, 'c> {
         self.chunk
     }
 
+    /// Returns the next frames together if at least two of this kind are complete in the chunk, and
+    /// their headers differ in their lengths only. Otherwise returns `None` and takes none.
+    #[inline]
+    pub fn next_run(&mut self, kind: Kind) -> Option<Run<'c>> {
+        match self.chunk.get(KIND_AT) {
+            Some(found) if *found == kind.0 && self.is_between_frames() => self.take_run(),
+            _ => None,
+        }
+    }
+
+    fn take_run(&mut self) -> Option<Run<'c>> {
+        let (header, payload, mut rest) = self.complete(self.chunk)?;
+        let (second, _, _) = self
+            .complete(rest)
+            .filter(|(it, ..)| is_alike(*it, header))?;
+        let mut size = payload.len();
+        if size + second.length as usize > RUN_SIZE_MAX {
+            return None;
+        }
+        let mut payloads: [&[u8]; RUN_LENGTH_MAX] = [&[]; RUN_LENGTH_MAX];
+        payloads[0] = payload;
+        let mut count = 1;
+        while count < RUN_LENGTH_MAX
+            && let Some((next, payload, after)) = self.complete(rest)
+            && is_alike(next, header)
+            && size + payload.len() <= RUN_SIZE_MAX
+        {
+            payloads[count] = payload;
+            (count, size, rest) = (count + 1, size + payload.len(), after);
+        }
+        self.chunk = rest;
+        Some(Run {
+            header,
+            payloads,
+            count,
+        })
+    }
+
+    /// Returns the frame at the front of these bytes and the rest, if it is complete and within the
+    /// limit.
+    #[inline]
+    fn complete<'b>(&self, bytes: &'b [u8]) -> Option<(Header, &'b [u8], &'b [u8])> {
+        let (head, rest) = bytes.split_first_chunk::<HEADER_SIZE>()?;
+        let header = Header::decode(head);
+        if header.length > self.inbox.frame_size_max {
+            return None;
+        }
+        let (payload, rest) = rest.split_at_checked(header.length as usize)?;
+        Some((header, payload, rest))
+    }
+
+    /// Returns whether the chunk begins with a frame.
+    #[inline]
+    fn is_between_frames(&self) -> bool {
+        self.inbox.partial.is_empty() && self.inbox.skip == 0 && !self.clear
+    }
+
     /// Returns the next frame; `None` at the end of the chunk.
     #[expect(
         clippy::should_implement_trait,
@@ -108,13 +190,8 @@ impl<'c> Frames<'_, 'c> {
     #[inline]
     pub fn next(&mut self) -> Option<Item<'_>> {
         // Fast path: nearly every frame is complete in its chunk and within the limit.
-        let is_between_frames =
-            self.inbox.partial.is_empty() && self.inbox.skip == 0 && !self.clear;
-        if is_between_frames
-            && let Some((head, rest)) = self.chunk.split_first_chunk::<HEADER_SIZE>()
-            && let header = Header::decode(head)
-            && header.length <= self.inbox.frame_size_max
-            && let Some((payload, rest)) = rest.split_at_checked(header.length as usize)
+        if self.is_between_frames()
+            && let Some((header, payload, rest)) = self.complete(self.chunk)
         {
             self.chunk = rest;
             return Some(Item::Frame(header, payload));
@@ -214,6 +291,12 @@ impl<'c> Frames<'_, 'c> {
             fatal: true,
         }
     }
+}
+
+/// Returns whether two headers differ in their lengths only.
+fn is_alike(one: Header, other: Header) -> bool {
+    let length = other.length;
+    Header { length, ..one } == other
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub use description::{DescribedMethod, DescribedMethods, Description};
 pub use failure::{DETAILS_SIZE_MAX, MESSAGE_LENGTH_MAX, decode_failure, encode_failure};
 pub use header::{Correlation, Flags, HEADER_SIZE, Header, Kind, encode_frame};
 pub use hello::{FEATURES, Hello, LONG_HOLDS, MAGIC, Role, VERSION, VERSION_MIN, Welcome, Window};
-pub use inbox::{Frames, Inbox, Item};
+pub use inbox::{Frames, Inbox, Item, RUN_LENGTH_MAX, Run};
 pub use mailbox::{Delivery, Key, Stored};
 pub use metadata::{Metadata, SOURCE, TRACEPARENT, TRACESTATE, encode_metadata};
 pub use payload::Payload;

@@ -89,6 +89,20 @@ impl Inbox for Recorder {
                 message,
                 ..
             } => (Received::of("send", None, message), method, source),
+            Outgoing::Sends {
+                method,
+                source,
+                messages,
+                ..
+            } => {
+                let received = messages.iter().map(|message| Received {
+                    method: method.to_string(),
+                    source: source.map(str::to_owned),
+                    ..Received::of("send", None, *message)
+                });
+                self.0.lock().unwrap().extend(received);
+                return Pushed::Queued;
+            }
             Outgoing::Cancel { ticket } => {
                 let received = Received::of("cancel", Some(ticket), Message::default());
                 self.0.lock().unwrap().push_back(received);

@@ -321,3 +321,70 @@ async fn a_draining_node_sends_goaway_and_refuses_new_clients() {
     assert_eq!(late.next().await.failure().code, ErrorCode::Unavailable);
     assert!(late.try_next().await.is_none());
 }
+
+#[tokio::test]
+async fn messages_of_one_read_arrive_in_order_at_all_subscribers() {
+    let bench = Bench::new();
+    let mut first = bench.subscriber("a/b/c/1").await;
+    let mut second = bench.subscriber("a/b/c/2").await;
+    let mut sender = bench.agent("").await;
+    sender.bind(1, "a/b/c", Cast::All).await;
+    let one = |route, number: u8, out: &mut Vec<u8>| {
+        let none = Correlation::NONE;
+        wire::Payload::body(&[number]).encode(Kind::SEND, Flags::NONE, route, none, out);
+    };
+    sender
+        .frame(|out| {
+            (0..40).for_each(|number| one(1, number, out));
+            let bind = wire::Bind {
+                route: 2,
+                cast: Cast::All,
+                method: "other",
+                name: "a/b/c/2",
+            };
+            bind.encode(out);
+            one(2, 40, out);
+            one(2, 41, out);
+            one(1, 42, out);
+            wire::encode_ping(Correlation::NONE, out);
+            one(1, 43, out);
+        })
+        .await;
+    for number in (0..40).chain([42, 43]) {
+        assert_eq!(first.next().await.body(), [number]);
+    }
+    for number in 0..44 {
+        let mut frame = second.next().await;
+        if frame.header.kind == Kind::BIND {
+            frame = second.next().await;
+        }
+        assert_eq!(frame.body(), [number]);
+    }
+    let views = bench.node.messaging().agents();
+    let delivered = views[0].subscribers.iter().map(|it| it.delivered);
+    assert_eq!(delivered.sum::<u64>(), 42 + 44);
+}
+
+#[tokio::test]
+async fn messages_before_a_malformed_one_are_delivered() {
+    let bench = Bench::new();
+    let mut receiver = bench.subscriber("a/b/c/1").await;
+    let mut sender = bench.agent("").await;
+    sender.bind(1, "a/b/c", Cast::All).await;
+    sender
+        .frame(|out| {
+            let none = Correlation::NONE;
+            for length in [0_u16, 0, 9, 0] {
+                wire::encode_frame(out, Kind::SEND, Flags::METADATA, 1, none, |out| {
+                    out.extend_from_slice(&length.to_le_bytes());
+                    out.push(7);
+                });
+            }
+        })
+        .await;
+    for _ in 0..2 {
+        assert_eq!(receiver.next().await.body(), [7]);
+    }
+    assert_eq!(sender.next().await.failure().code, ErrorCode::Protocol);
+    receiver.expect_nothing().await;
+}

@@ -276,13 +276,49 @@ impl Flood {
     }
 }
 
+#[test]
+fn a_run_is_admitted_counted_and_paused_like_single_messages() {
+    let outcome = |run_length| {
+        let world = World::new(Limits::default());
+        let mut subscribers = subscribers(&world, 3);
+        let mut sender = world.sender(NEWS);
+        sender.run_length = run_length;
+        sender.send(5);
+        sender.send(PRESSING);
+        let mut flows = sender.flows();
+        subscribers[0].credit(5 + PRESSING);
+        // More than the window of those that returned no credit.
+        sender.send(WINDOW);
+        drop(subscribers.pop());
+        sender.send(3);
+        flows.extend(sender.flows());
+        drop(subscribers);
+        sender.send(9);
+        flows.extend(sender.flows());
+        let counts = [
+            Counter::Sends,
+            Counter::Delivered,
+            Counter::Dropped,
+            Counter::Undeliverable,
+        ];
+        (flows, counts.map(|counter| world.count(counter)))
+    };
+    let single = outcome(1);
+    assert!(single.1.iter().all(|count| *count > 0), "{single:?}");
+    for run_length in [2, 7, 32] {
+        assert_eq!(outcome(run_length), single, "in runs of {run_length}");
+    }
+}
+
 proptest! {
     #[test]
     fn one_way_flood_to_many_subscribers_is_lossless_and_never_hangs(
         subscriber_count in 1_usize..11,
+        run_length in 1_usize..10,
         steps in prop::collection::vec((0_u8..4, 0_u32..40, 0_usize..10), 0..400),
     ) {
         let mut flood = Flood::new(subscriber_count, 2000);
+        flood.sender.run_length = run_length;
         for (verb, count, index) in steps {
             match verb {
                 0 => flood.send(count),

@@ -24,6 +24,65 @@ fn read(bytes: &[u8], sizes: &[usize]) -> Vec<String> {
     items
 }
 
+/// Returns the headers and payloads of a stream of frames within the limit, which are taken in runs
+/// where possible, and the number of runs.
+fn read_runs(bytes: &[u8], size: usize) -> (Vec<(Header, Vec<u8>)>, usize) {
+    let mut inbox = Inbox::new(LIMIT);
+    let (mut found, mut runs) = (Vec::new(), 0);
+    for chunk in bytes.chunks(size) {
+        let mut frames = inbox.feed(chunk);
+        loop {
+            if let Some(run) = frames.next_run(Kind::SEND) {
+                assert!((2..=RUN_LENGTH_MAX).contains(&run.payloads().len()));
+                runs += 1;
+                found.extend(run.payloads().iter().map(|payload| {
+                    let length = payload.len() as u32;
+                    (
+                        Header {
+                            length,
+                            ..run.header
+                        },
+                        payload.to_vec(),
+                    )
+                }));
+                continue;
+            }
+            match frames.next() {
+                Some(Item::Frame(header, payload)) => found.push((header, payload.to_vec())),
+                Some(Item::Oversize { .. }) => panic!("no frame is above the limit"),
+                None => break,
+            }
+        }
+    }
+    (found, runs)
+}
+
+#[test]
+fn a_run_ends_where_a_header_differs_in_more_than_its_length() {
+    let mut bytes = Vec::new();
+    let at = |slot| Correlation {
+        slot,
+        generation: 1,
+    };
+    for (kind, route, slot) in [
+        (Kind::SEND, 1, 0),
+        (Kind::SEND, 1, 0),
+        (Kind::SEND, 2, 0),
+        (Kind::REQUEST, 2, 0),
+        (Kind::SEND, 2, 0),
+        (Kind::SEND, 2, 1),
+        (Kind::SEND, 2, 1),
+    ] {
+        encode_frame(&mut bytes, kind, Flags::NONE, route, at(slot), |out| {
+            out.resize(out.len() + 9, 0);
+        });
+    }
+    let (found, runs) = read_runs(&bytes, bytes.len());
+    assert_eq!((found.len(), runs), (7, 2));
+    let routes: Vec<_> = found.iter().map(|(header, _)| header.route).collect();
+    assert_eq!(routes, [1, 1, 2, 2, 2, 2, 2]);
+}
+
 fn stream(lengths: &[usize]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (index, length) in lengths.iter().enumerate() {
@@ -93,6 +152,25 @@ proptest! {
         let whole = read(&bytes, &[bytes.len().max(1)]);
         prop_assert_eq!(whole.len(), lengths.len());
         prop_assert_eq!(read(&bytes, &sizes), whole);
+    }
+
+    #[test]
+    fn runs_have_the_same_frames_in_the_same_order(
+        frames in prop::collection::vec((1_u16..3, 0_usize..=100), 0..150),
+        size in 1_usize..5000,
+    ) {
+        let mut bytes = Vec::new();
+        let mut expected = Vec::new();
+        for (number, (route, length)) in frames.into_iter().enumerate() {
+            let start = bytes.len();
+            let none = Correlation::NONE;
+            encode_frame(&mut bytes, Kind::SEND, Flags::NONE, route, none, |out| {
+                out.resize(out.len() + length, number as u8);
+            });
+            let header = Header::decode(bytes[start..].first_chunk().unwrap());
+            expected.push((header, bytes[start + HEADER_SIZE..].to_vec()));
+        }
+        prop_assert_eq!(read_runs(&bytes, size).0, expected);
     }
 
     #[test]
