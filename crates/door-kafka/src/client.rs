@@ -8,6 +8,7 @@ use door::{leave_to_pass, take_from_pass};
 use kafka::{ErrorCode, Request, RequestHeader};
 use messaging::{Connection, Facts, Outlet, Refusal};
 use platform::{Counter, Span};
+use tokio::sync::Semaphore;
 use topic_service::{Producing, Topics};
 use topics::User;
 
@@ -227,14 +228,16 @@ impl Client {
         self.span.take()
     }
 
-    /// Returns the guard of this round's appends, so that one sync serves all of them. It is the one
-    /// that other connections of the thread's pass have used, if there is one.
-    pub(super) fn producing(&mut self) -> &mut Producing {
+    /// Returns the guard of this round's appends, so that one sync serves all of them, and the permits
+    /// for decompression. The guard is the one that other connections of the thread's pass have used,
+    /// if there is one.
+    pub(super) fn producing_parts(&mut self) -> (&mut Producing, &Arc<Semaphore>) {
         let topics = &self.door.topics;
-        self.producing.get_or_insert_with(|| {
+        let producing = self.producing.get_or_insert_with(|| {
             let shared = take_from_pass(|other: &Producing| other.is_of(topics));
             shared.unwrap_or_else(|| Box::new(topics.producing()))
-        })
+        });
+        (producing, &self.door.unpackings)
     }
 
     /// Leaves the round's appends to the end of the thread's pass. Returns false if the thread has none.

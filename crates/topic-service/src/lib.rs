@@ -73,7 +73,7 @@ pub use offset_reset::{OffsetChange, ResetError, ResetTarget};
 pub use offsets::{Located, PartitionView};
 pub use options::Options;
 pub use prepare::{NotPrepared, PreparedBatch};
-pub use produce::{Placed, Producing};
+pub use produce::{FoundTopic, Placed, Producing};
 pub use service::Topics;
 pub use topic::{Topic, TopicRef};
 pub use transactions::{InitProducer, MarkerToWrite};

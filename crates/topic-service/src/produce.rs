@@ -16,7 +16,7 @@ use super::partition::{Live, Slot, facts};
 use super::prepare::PreparedBatch;
 use super::watchers::Woken;
 use crate::service::Topics;
-use crate::topic::Topic;
+use crate::topic::{Topic, TopicRef};
 use topics::Timestamps;
 
 /// Appends the batches that arrived in one read and share one sync. Drop it after the last append:
@@ -26,6 +26,23 @@ pub struct Producing {
     topics: Topics,
     round: Round,
     appends: Appends,
+    /// The topic that was used last.
+    last: Option<FoundTopic>,
+}
+
+/// A topic that a [`Producing`] has looked up.
+#[derive(Debug)]
+pub struct FoundTopic {
+    topic: Arc<Topic>,
+    /// The number of changes of the topics when it was looked up.
+    changes: u64,
+}
+
+impl FoundTopic {
+    /// Returns the topic.
+    pub fn topic(&self) -> &Arc<Topic> {
+        &self.topic
+    }
 }
 
 /// The parts of a [`Producing`], while one batch is appended.
@@ -84,6 +101,7 @@ impl Topics {
             topics: self.clone(),
             round: self.state.journal.round(),
             appends: Appends::default(),
+            last: None,
         }
     }
 }
@@ -97,6 +115,23 @@ impl Producing {
     /// Returns the topics that it appends to.
     pub fn topics(&self) -> &Topics {
         &self.topics
+    }
+
+    /// Returns an existing topic, like [`Topics::find`]. The topic that was used last
+    /// ([`Producing::keep`]) is not looked up again unless a topic has changed since.
+    pub fn find(&mut self, topic: TopicRef<'_>) -> Option<FoundTopic> {
+        let changes = self.topics.state.known.changes();
+        let is_it = |last: &FoundTopic| last.changes == changes && last.topic.is(topic);
+        if let Some(last) = self.last.take().filter(is_it) {
+            return Some(last);
+        }
+        let topic = self.topics.find(topic)?;
+        Some(FoundTopic { topic, changes })
+    }
+
+    /// Keeps a topic for the next batch to it.
+    pub fn keep(&mut self, found: FoundTopic) {
+        self.last = Some(found);
     }
 
     /// Appends one record batch as received. A transactional batch needs its transactional claim

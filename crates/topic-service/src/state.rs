@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use journal::{AppendError, Journal, Round, ShardId, Ticket};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use platform::Platform;
 use store::{AppendSize, Kind, Location, Store};
 use topics::record::{self, Malformed};
@@ -75,6 +75,32 @@ impl TopicTable {
     }
 }
 
+/// The table of topics, with the number of its changes.
+#[derive(Default)]
+pub(super) struct KnownTopics {
+    table: RwLock<TopicTable>,
+    changes: AtomicU64,
+}
+
+impl KnownTopics {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, TopicTable> {
+        self.table.read()
+    }
+
+    /// Locks the table to change it.
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, TopicTable> {
+        let table = self.table.write();
+        self.changes.fetch_add(1, Ordering::Release);
+        table
+    }
+
+    /// Returns the number of changes. Read it before a look-up: while it stays the same, a further
+    /// look-up returns the same topic.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+}
+
 /// The state of the topics.
 pub(super) struct State {
     pub(super) platform: Arc<Platform>,
@@ -86,7 +112,7 @@ pub(super) struct State {
     /// steady clock in nanoseconds.
     pub(super) opened: (u64, u64),
     pub(super) leading: Leading,
-    pub(super) known: RwLock<TopicTable>,
+    pub(super) known: KnownTopics,
     /// The stream of the catalogue. Lock it to change the catalogue.
     pub(super) writing: Mutex<Writing>,
     /// Topics with fewer partitions than the catalogue says: a crash has lost them, and they could
@@ -158,7 +184,7 @@ impl State {
             journal: store.journal.clone(),
             opened: (now_ms, clock.now_ns()),
             leading: Leading::of(&store.journal),
-            known: RwLock::default(),
+            known: KnownTopics::default(),
             writing: Mutex::new(Writing {
                 at,
                 records,

@@ -42,6 +42,14 @@ impl Topic {
         &self.about
     }
 
+    /// Returns whether the topic has this name or id.
+    pub(super) fn is(&self, topic: TopicRef<'_>) -> bool {
+        match topic {
+            TopicRef::Name(name) => self.about.name == name,
+            TopicRef::Id(id) => self.about.id == id,
+        }
+    }
+
     /// Returns the settings for partition operations.
     pub(super) fn rules(&self) -> Rules {
         self.rules

@@ -77,11 +77,16 @@ fn uuid(id: TopicId) -> Uuid {
 
 /// Finds a topic by name, or by id in versions with ids.
 fn find(topics: &Topics, name: &str, id: Uuid, has_ids: bool) -> Result<Arc<Topic>, ErrorCode> {
-    let (asked, missing) = match has_ids {
+    let (asked, missing) = asked_topic(name, id, has_ids);
+    topics.find(asked).ok_or(missing)
+}
+
+/// Returns the topic that a request names, and the error if it does not exist.
+fn asked_topic(name: &str, id: Uuid, has_ids: bool) -> (TopicRef<'_>, ErrorCode) {
+    match has_ids {
         true => (TopicRef::Id(TopicId(id.0)), ErrorCode::UnknownTopicId),
         false => (TopicRef::Name(name), ErrorCode::UnknownTopicOrPartition),
-    };
-    topics.find(asked).ok_or(missing)
+    }
 }
 
 /// Returns a partition index, if it is not negative.

@@ -10,7 +10,7 @@
 //! It waits no longer than its timeout: a batch that is appended and not durable by then is
 //! answered with REQUEST_TIMED_OUT, and may still become durable.
 
-mod queued;
+mod pending;
 mod stalled;
 mod unconfirmed;
 
@@ -26,13 +26,15 @@ use kafka::{ErrorCode, Records};
 use platform::Durable;
 use recordbatch::Rejected;
 use tokio::sync::Semaphore;
-use topic_service::{Placed, ProduceError, Producing, Storage, Topic, UnknownPartition};
+use topic_service::{
+    FoundTopic, Placed, ProduceError, Producing, Storage, Topic, UnknownPartition,
+};
 
-use queued::QueuedBatch;
+use pending::PendingBatch;
 use stalled::Stalled;
 use unconfirmed::Unconfirmed;
 
-use super::{find, offset, partition_of};
+use super::{asked_topic, offset, partition_of};
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::errors::Failed;
@@ -59,7 +61,7 @@ const ZSTD: u8 = 4;
 struct Context<'a> {
     producing: &'a mut Producing,
     /// Permits for decompression.
-    unpackings: Arc<Semaphore>,
+    unpackings: &'a Arc<Semaphore>,
     transactional_id: Option<&'a str>,
     version: i16,
     acks: i16,
@@ -73,9 +75,9 @@ struct Waiting {
     response: Response,
     /// The pending writes, each with the index of its topic and partition in the response.
     durables: Vec<(usize, usize, Durable)>,
-    /// The batches that are not appended yet: the first waits for something, the others for the
-    /// first.
-    queued: Vec<QueuedBatch>,
+    /// The batches that are not appended yet, with their topics: the first waits for something, the
+    /// others for the first.
+    queued: Vec<(Arc<Topic>, PendingBatch)>,
     /// The record of the charge, if it has to be durable before the answer.
     charged: Option<Durable>,
     /// The number of bytes to which compressed batches of the request may still expand.
@@ -107,10 +109,10 @@ pub(crate) fn handle(client: &mut Client, tag: Tag, request: Request) -> Result<
         }
         Err(failed) => Some(failed),
     };
-    let unpackings = client.door.unpackings.clone();
+    let (producing, unpackings) = client.producing_parts();
     let mut context = Context {
         unpackings,
-        producing: client.producing(),
+        producing,
         transactional_id: transactional_id.as_deref(),
         version: tag.version,
         acks,
@@ -121,13 +123,13 @@ pub(crate) fn handle(client: &mut Client, tag: Tag, request: Request) -> Result<
     let counts = topic_data.iter().map(|topic| topic.partition_data.len());
     waiting.durables.reserve_exact(counts.sum());
     for topic in topic_data {
-        let found = find(
-            context.producing.topics(),
-            &topic.name,
-            topic.topic_id,
-            tag.version >= IDS_FROM,
-        );
-        waiting.append(&mut context, topic, &found);
+        let (asked, missing) = asked_topic(&topic.name, topic.topic_id, tag.version >= IDS_FROM);
+        let found = context.producing.find(asked);
+        let place = found.as_ref().map(FoundTopic::topic).ok_or(missing);
+        waiting.append(&mut context, topic, place);
+        if let Some(found) = found {
+            context.producing.keep(found);
+        }
     }
     if waiting.queued.is_empty() {
         let deadline = || Deadline::asked_of_disk(timeout_ms);
@@ -151,7 +153,7 @@ impl Waiting {
         &mut self,
         context: &mut Context<'_>,
         request: TopicRequest,
-        topic: &Result<Arc<Topic>, ErrorCode>,
+        topic: Result<&Arc<Topic>, ErrorCode>,
     ) {
         let at = self.response.responses.len();
         let mut partition_responses = Vec::with_capacity(request.partition_data.len());
@@ -178,15 +180,15 @@ impl Waiting {
         index: i32,
         batch: Bytes,
     ) -> PartitionResponse {
-        let mut queued = QueuedBatch::new(place, topic.clone(), index, batch);
+        let mut pending = PendingBatch::new(place, index, batch);
         let appended = match self.queued.is_empty() {
-            true => context.append(&mut queued, &mut self.unpacked_left, Waker::noop()),
+            true => context.append(topic, &mut pending, &mut self.unpacked_left, Waker::noop()),
             false => Appended::Queued,
         };
         match appended {
             Appended::Placed(placed) => self.placed(place, index, placed),
             Appended::Queued => {
-                self.queued.push(queued);
+                self.queued.push((topic.clone(), pending));
                 refused(index, ProduceError::from(Storage::Busy).into())
             }
             Appended::Refused(error, log_start) => refused_as(index, error, log_start),
@@ -237,7 +239,7 @@ impl Context<'_> {
     /// Checks that a batch may be appended; returns its topic and its bytes.
     fn check<'t>(
         &self,
-        topic: &'t Result<Arc<Topic>, ErrorCode>,
+        topic: Result<&'t Arc<Topic>, ErrorCode>,
         index: i32,
         records: Option<Records>,
     ) -> Result<(&'t Arc<Topic>, Bytes), Failed> {
@@ -254,7 +256,7 @@ impl Context<'_> {
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
         }
-        let topic = topic.as_ref().map_err(|code| unknown(*code))?;
+        let topic = topic.map_err(unknown)?;
         partition_of(index).map_err(unknown)?;
         let batch = records.map(Records::into_bytes).unwrap_or_default();
         if batch.is_empty() {
@@ -273,34 +275,34 @@ impl Context<'_> {
     /// Appends a batch, or returns why not. The waker is woken once the batch is prepared.
     fn append(
         &mut self,
-        queued: &mut QueuedBatch,
+        topic: &Arc<Topic>,
+        pending: &mut PendingBatch,
         unpacked_left: &mut usize,
         waker: &Waker,
     ) -> Appended {
-        let Ok(partition) = u32::try_from(queued.index) else {
+        let Ok(partition) = u32::try_from(pending.index) else {
             return Appended::Refused(UnknownPartition.into(), None);
         };
         let topics = self.producing.topics();
-        match queued.poll_prepared(topics, &self.unpackings, unpacked_left, waker) {
+        match pending.poll_prepared(topic, topics, self.unpackings, unpacked_left, waker) {
             Poll::Pending => return Appended::Queued,
-            Poll::Ready(Err(error)) => return self.refused(queued, partition, error),
+            Poll::Ready(Err(error)) => return self.refused(topic, partition, error),
             Poll::Ready(Ok(())) => {}
         }
         let transactional_id = self.transactional_id;
-        let (topic, batch) = (&queued.topic, &queued.batch);
         match self
             .producing
-            .append_prepared(topic, partition, batch, transactional_id)
+            .append_prepared(topic, partition, &pending.batch, transactional_id)
         {
             Ok(placed) => Appended::Placed(placed),
             Err(ProduceError::Storage(Storage::Busy)) => Appended::Queued,
-            Err(error) => self.refused(queued, partition, error),
+            Err(error) => self.refused(topic, partition, error),
         }
     }
 
-    fn refused(&self, queued: &QueuedBatch, partition: u32, error: ProduceError) -> Appended {
+    fn refused(&self, topic: &Topic, partition: u32, error: ProduceError) -> Appended {
         let is_told = is_told_with_its_start(&error);
-        let view = self.producing.topics().view(&queued.topic, partition).ok();
+        let view = self.producing.topics().view(topic, partition).ok();
         let log_start = view.filter(|_| is_told).map(|view| view.log_start);
         Appended::Refused(error, log_start)
     }

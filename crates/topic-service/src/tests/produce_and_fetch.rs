@@ -198,3 +198,25 @@ fn failed_sync_makes_waiting_batches_unconfirmed_and_refuses_new_ones() {
     };
     assert_eq!(world.read(&topic, 0), pairs(0, &["a"]));
 }
+
+#[test]
+fn the_topic_that_was_used_last_is_looked_up_again_after_a_change() {
+    let mut world = World::new();
+    let topic = world.create("t", &[]);
+    let named = |name| TopicRef::Name(name);
+    let mut producing = world.topics.producing();
+    for asked in [named("t"), TopicRef::Id(topic.about().id), named("t")] {
+        let found = producing.find(asked).unwrap();
+        assert!(Arc::ptr_eq(found.topic(), &topic));
+        producing.keep(found);
+    }
+    assert!(producing.find(named("u")).is_none());
+    let found = producing.find(named("t")).unwrap();
+    producing.keep(found);
+    drop(world.topics.set_partitions("t", 2, Execution::Do));
+    let found = producing.find(named("t")).unwrap();
+    assert_eq!(found.topic().about().partitions, 2);
+    producing.keep(found);
+    drop(world.topics.delete(named("t")));
+    assert!(producing.find(named("t")).is_none());
+}

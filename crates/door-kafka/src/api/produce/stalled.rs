@@ -10,7 +10,6 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use tokio::time::Sleep;
 
-use super::queued::QueuedBatch;
 use super::{Appended, Context, Waiting, refused_as};
 use crate::client::{Client, Departure};
 use crate::deadline::Deadline;
@@ -51,23 +50,23 @@ impl Stalled {
 
     /// Appends batches in their order, as far as they are prepared and there is room.
     fn append(&mut self, client: &mut Client, waker: &Waker) {
-        let unpackings = client.door.unpackings.clone();
+        let (producing, unpackings) = client.producing_parts();
         let mut context = Context {
             unpackings,
-            producing: client.producing(),
+            producing,
             transactional_id: self.transactional_id.as_deref(),
             version: self.tag.version,
             acks: self.acks,
             refused: None,
         };
         let mut batches = std::mem::take(&mut self.waiting.queued).into_iter();
-        while let Some(mut queued) = batches.next() {
-            let (place, index) = (queued.place, queued.index);
+        while let Some((of, mut pending)) = batches.next() {
+            let (place, index) = (pending.place, pending.index);
             let left = &mut self.waiting.unpacked_left;
-            let response = match context.append(&mut queued, left, waker) {
+            let response = match context.append(&of, &mut pending, left, waker) {
                 Appended::Placed(placed) => self.waiting.placed(place, index, placed),
                 Appended::Queued => {
-                    self.waiting.queued = std::iter::once(queued).chain(batches).collect();
+                    self.waiting.queued = std::iter::once((of, pending)).chain(batches).collect();
                     return;
                 }
                 Appended::Refused(error, log_start) => refused_as(index, error, log_start),
@@ -97,7 +96,7 @@ impl Stall for Stalled {
         // disk.
         client.end_round();
         let first = self.waiting.queued.first();
-        let waits_for_room = !first.is_some_and(QueuedBatch::is_being_prepared);
+        let waits_for_room = !first.is_some_and(|(_, pending)| pending.is_being_prepared());
         if waits_for_room && client.topics().poll_room(disk).is_ready() {
             cx.waker().wake_by_ref();
         }

@@ -15,10 +15,9 @@ type PendingPermit =
     Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
 /// A batch that waits to be appended.
-pub(super) struct QueuedBatch {
+pub(super) struct PendingBatch {
     /// The position of its answer: the topic and the partition in the response.
     pub(super) place: (usize, usize),
-    pub(super) topic: Arc<Topic>,
     pub(super) index: i32,
     pub(super) batch: PreparedBatch,
     preparation: Preparation,
@@ -33,11 +32,10 @@ enum Preparation {
     Done,
 }
 
-impl QueuedBatch {
-    pub(super) fn new(place: (usize, usize), topic: Arc<Topic>, index: i32, batch: Bytes) -> Self {
+impl PendingBatch {
+    pub(super) fn new(place: (usize, usize), index: i32, batch: Bytes) -> Self {
         Self {
             place,
-            topic,
             index,
             batch: PreparedBatch::unchanged(batch),
             preparation: Preparation::Unknown,
@@ -48,13 +46,14 @@ impl QueuedBatch {
     /// is woken.
     pub(super) fn poll_prepared(
         &mut self,
+        topic: &Arc<Topic>,
         topics: &Topics,
         unpackings: &Arc<Semaphore>,
         unpacked_left: &mut usize,
         waker: &Waker,
     ) -> Poll<Result<(), ProduceError>> {
         if matches!(self.preparation, Preparation::Unknown) {
-            self.preparation = match topics.needs_preparation(&self.topic, self.batch.bytes()) {
+            self.preparation = match topics.needs_preparation(topic, self.batch.bytes()) {
                 true => Preparation::Waiting(Box::pin(unpackings.clone().acquire_owned())),
                 false => Preparation::Done,
             };
@@ -62,8 +61,7 @@ impl QueuedBatch {
         if let Preparation::Waiting(permit) = &mut self.preparation {
             let permit = ready!(permit.as_mut().poll(&mut Context::from_waker(waker)));
             let permit = permit.map_err(|_| Storage::Busy)?;
-            let (topic, bytes) = (&self.topic, self.batch.bytes());
-            let pending = topics.prepare(topic, bytes, *unpacked_left, permit);
+            let pending = topics.prepare(topic, self.batch.bytes(), *unpacked_left, permit);
             self.preparation = Preparation::UnderWay(pending);
         }
         if let Preparation::UnderWay(pending) = &mut self.preparation {
