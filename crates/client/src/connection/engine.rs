@@ -196,9 +196,7 @@ impl Engine {
             {
                 return Poll::Ready(event);
             }
-            if self.out.capacity() == 0 {
-                self.out = buffers::take();
-            }
+            self.take_buffer();
             self.responder.poll(HIGH_MARK, &mut self.out);
             if let Err(error) = self.write(cx) {
                 return Poll::Ready(self.end(&error.to_string()));
@@ -226,6 +224,13 @@ impl Engine {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Gives `out` memory from the pool, so that it does not grow from nothing.
+    fn take_buffer(&mut self) {
+        if self.out.capacity() == 0 {
+            self.out = buffers::take();
+        }
     }
 
     /// Writes the queued frames if the peer has taken the previous batch.
@@ -314,6 +319,8 @@ impl Engine {
     }
 
     fn process(&mut self, chunk: &[u8]) -> Result<(), ReadError> {
+        // A write of this turn may have taken the buffer.
+        self.take_buffer();
         let mut intake = Intake::new(
             self.calling_side.as_ref(),
             &mut self.responder,
