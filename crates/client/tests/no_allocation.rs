@@ -1,7 +1,6 @@
 //! Callback calls allocate nothing, as counted by an allocator.
 //!
-//! The client runs on its own thread, and only allocations of that thread are counted, because the
-//! server copies the data for its handlers.
+//! Client and server run on a thread each, and their allocations are counted by thread.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
@@ -49,21 +48,36 @@ const WARM_UP: u64 = 5_000;
 
 const CALLS: u64 = 20_000;
 
-/// Runs a server on its own thread until the returned sender is dropped.
-fn serve() -> (String, oneshot::Sender<()>) {
+/// A server on its own thread, until it is dropped.
+struct Serving {
+    address: String,
+    /// Number of allocations of its thread up to the last call.
+    allocated: Arc<AtomicU64>,
+    _stop: oneshot::Sender<()>,
+}
+
+fn serve() -> Serving {
+    let allocated = Arc::new(AtomicU64::new(0));
+    let counted = allocated.clone();
     let (address_sender, address) = std::sync::mpsc::channel();
     let (stop, stopped) = oneshot::channel();
     std::thread::spawn(move || {
         current_thread().block_on(async {
-            let server =
-                Server::new().handle("echo", |request: Request| async move { Ok(request.body) });
+            let server = Server::new().handle("echo", move |request: Request| {
+                counted.store(ALLOCATED.get(), Ordering::Relaxed);
+                async move { Ok(request.body) }
+            });
             let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
             address_sender.send(listening.address().to_owned()).unwrap();
             // Ends with the test.
             let _: Result<(), _> = stopped.await;
         });
     });
-    (address.recv().unwrap(), stop)
+    Serving {
+        address: address.recv().unwrap(),
+        allocated,
+        _stop: stop,
+    }
 }
 
 fn current_thread() -> tokio::runtime::Runtime {
@@ -85,20 +99,29 @@ struct Load {
     callbacks: OnceLock<Callbacks>,
     made: AtomicU64,
     answered: AtomicU64,
-    /// Number of allocations after the warm-up, and at the end.
+    /// Number of allocations of the client after the warm-up, and at the end.
     allocated: [AtomicU64; 2],
+    /// The same of the server.
+    server: Arc<AtomicU64>,
+    server_allocated: [AtomicU64; 2],
     done: Notify,
 }
 
 impl Load {
+    fn note(&self, index: usize) {
+        self.allocated[index].store(ALLOCATED.get(), Ordering::Relaxed);
+        let server = self.server.load(Ordering::Relaxed);
+        self.server_allocated[index].store(server, Ordering::Relaxed);
+    }
+
     fn take(&self, tag: u64, outcome: Result<&[u8], &telpher_client::CallError>) {
         assert_eq!(outcome.unwrap(), [tag as u8; 128]);
         let answered = self.answered.fetch_add(1, Ordering::Relaxed) + 1;
         if answered == WARM_UP {
-            self.allocated[0].store(ALLOCATED.get(), Ordering::Relaxed);
+            self.note(0);
         }
         if answered == WARM_UP + CALLS {
-            self.allocated[1].store(ALLOCATED.get(), Ordering::Relaxed);
+            self.note(1);
             self.done.notify_one();
         }
         if self.made.fetch_add(1, Ordering::Relaxed) < WARM_UP + CALLS {
@@ -109,15 +132,17 @@ impl Load {
 }
 
 #[test]
-fn a_call_in_callback_mode_allocates_nothing() {
-    let (address, _stop) = serve();
+fn a_call_in_callback_mode_allocates_nothing_at_both_ends() {
+    let serving = serve();
     bounded(async {
-        let caller = Caller::connect(&address).await.unwrap();
+        let caller = Caller::connect(&serving.address).await.unwrap();
         let load = Arc::new(Load {
             callbacks: OnceLock::new(),
             made: AtomicU64::new(DEPTH),
             answered: AtomicU64::new(0),
-            allocated: [AtomicU64::new(0), AtomicU64::new(0)],
+            allocated: Default::default(),
+            server: serving.allocated.clone(),
+            server_allocated: Default::default(),
             done: Notify::new(),
         });
         let taking = load.clone();
@@ -127,20 +152,26 @@ fn a_call_in_callback_mode_allocates_nothing() {
             callbacks.call(tag, [tag as u8; 128]).unwrap();
         }
         load.done.notified().await;
-        let [before, after] = load
-            .allocated
-            .each_ref()
-            .map(|count| count.load(Ordering::Relaxed));
-        assert!(before > 0, "the counter does not count");
-        assert_eq!(after - before, 0, "allocations in {CALLS} calls");
+        for (counts, end) in [
+            (&load.allocated, "client"),
+            (&load.server_allocated, "server"),
+        ] {
+            let [before, after] = counts.each_ref().map(|count| count.load(Ordering::Relaxed));
+            assert!(before > 0, "the counter does not count");
+            assert_eq!(
+                after - before,
+                0,
+                "allocations of the {end} in {CALLS} calls"
+            );
+        }
     });
 }
 
 #[test]
 fn a_single_call_with_a_function_allocates_one_box() {
-    let (address, _stop) = serve();
+    let serving = serve();
     bounded(async {
-        let caller = Caller::connect(&address).await.unwrap();
+        let caller = Caller::connect(&serving.address).await.unwrap();
         let answered = Arc::new((AtomicU64::new(0), Notify::new()));
         let mut allocated = 0;
         const ROUNDS: u64 = 200;

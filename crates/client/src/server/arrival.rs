@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use wire::Payload;
 
+use super::bodies;
 use super::request::Request;
 use crate::Metadata;
 use crate::connection::binding::{Binding, BindingRef};
@@ -28,7 +29,7 @@ impl Arrival<'_> {
 
     #[inline(always)]
     pub(super) fn body(&self) -> Bytes {
-        Bytes::copy_from_slice(self.message.body)
+        bodies::copy(self.message.body)
     }
 
     #[inline(always)]

@@ -4,6 +4,7 @@
 mod accept;
 mod arrival;
 mod attach;
+mod bodies;
 mod connection;
 mod guard;
 mod handlers;

@@ -9,7 +9,7 @@ use crate::Context;
 /// A request: the body and a [`Context`], to which it dereferences.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Bytes that the caller sent.
+    /// Bytes that the caller sent. A small body shares its memory, 512 bytes at most, with others.
     pub body: Bytes,
     pub(crate) context: Context,
 }
