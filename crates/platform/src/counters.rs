@@ -1,12 +1,11 @@
-//! The counters of a node. A turn counts locally and adds its counts once, at its end.
-//!
-//! Every worker thread adds at the end of every turn. So that no cache line moves between processors
-//! for that, the counters exist once per stripe, each thread adds to its own stripe, and a reader
-//! sums them.
+//! The counters of a node. A turn counts locally and adds its counts once, at its end. Every worker
+//! thread adds at the end of every turn, to its own stripe ([`Stripes`]).
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::ErrorCode;
+
+use crate::stripes::Stripes;
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident => $text:literal;)+) => {
@@ -124,35 +123,17 @@ counters! {
 const COUNT: usize = Counter::ALL.len();
 const CODES: usize = ErrorCode::ALL.len() + 1;
 
-/// Number of stripes. Threads beyond it share stripes.
-const STRIPES: usize = 64;
-
-static STRIPE_NEXT: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    /// The stripe of this thread.
-    static STRIPE: usize = STRIPE_NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
-}
-
-/// The counts of the threads of a stripe. No two stripes share a cache line; processors fetch lines
-/// of 64 bytes in pairs.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Stripe([AtomicU64; COUNT]);
-
 /// The counters of a node.
 #[derive(Debug)]
 pub struct Counters {
-    stripes: Box<[Stripe]>,
+    stripes: Stripes<COUNT>,
     failures: [AtomicU64; CODES],
 }
 
 impl Default for Counters {
     fn default() -> Self {
         Self {
-            stripes: (0..STRIPES)
-                .map(|_| Stripe([const { AtomicU64::new(0) }; COUNT]))
-                .collect(),
+            stripes: Stripes::default(),
             failures: [const { AtomicU64::new(0) }; CODES],
         }
     }
@@ -161,13 +142,7 @@ impl Default for Counters {
 impl Counters {
     /// Returns the current value.
     pub fn get(&self, counter: Counter) -> u64 {
-        let parts = self.stripes.iter().map(|it| &it.0[counter as usize]);
-        parts.map(|it| it.load(Ordering::Relaxed)).sum()
-    }
-
-    /// Returns the part of the counters that this thread adds to.
-    fn own(&self) -> &[AtomicU64; COUNT] {
-        &self.stripes[STRIPE.with(|stripe| *stripe)].0
+        self.stripes.get(counter as usize)
     }
 
     /// Returns the number of failures with that code that were sent as answers.
@@ -178,13 +153,13 @@ impl Counters {
     /// Adds one.
     #[inline]
     pub fn count(&self, counter: Counter) {
-        self.own()[counter as usize].fetch_add(1, Ordering::Relaxed);
+        self.stripes.add(counter as usize, 1);
     }
 
     /// Adds `count`.
     pub fn add_to(&self, counter: Counter, count: u64) {
         if count > 0 {
-            self.own()[counter as usize].fetch_add(count, Ordering::Relaxed);
+            self.stripes.add(counter as usize, count);
         }
     }
 
@@ -195,7 +170,7 @@ impl Counters {
 
     /// Adds the counts of a turn and resets them.
     pub fn add(&self, tally: &mut Tally) {
-        for (value, added) in self.own().iter().zip(&mut tally.0) {
+        for (value, added) in self.stripes.own().iter().zip(&mut tally.0) {
             if *added > 0 {
                 value.fetch_add(std::mem::take(added), Ordering::Relaxed);
             }
@@ -230,6 +205,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stripes::STRIPES;
 
     #[test]
     fn a_counter_is_the_sum_of_what_all_threads_added() {

@@ -21,6 +21,7 @@ mod offload;
 mod owner;
 mod pending;
 mod platform;
+mod stripes;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod trace;
@@ -42,6 +43,7 @@ pub use offload::{Inline, Offload, Overloaded, Work};
 pub use owner::{ForeignOwner, check_owner};
 pub use pending::Pending;
 pub use platform::Platform;
+pub use stripes::Stripes;
 pub use trace::{
     AttributeValue, EndedSpan, Span, SpanKind, TraceContext, Tracer, TracerCounts, TracerOptions,
 };

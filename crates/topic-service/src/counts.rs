@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use platform::Durations;
+use platform::{Durations, Stripes};
 
 /// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +36,8 @@ const ERRORS: usize = 256;
 /// Counters of topics; see the module docs.
 #[derive(Debug)]
 pub struct Counts {
-    values: [AtomicU64; COUNTS],
-    requests: [AtomicU64; REQUESTS],
+    /// The counters, then those of requests.
+    stripes: Stripes<{ COUNTS + REQUESTS }>,
     errors: [AtomicU64; ERRORS],
     durations: [Durations; REQUESTS],
 }
@@ -53,8 +53,7 @@ pub(super) struct Appends {
 impl Default for Counts {
     fn default() -> Self {
         Self {
-            values: [const { AtomicU64::new(0) }; COUNTS],
-            requests: [const { AtomicU64::new(0) }; REQUESTS],
+            stripes: Stripes::default(),
             errors: [const { AtomicU64::new(0) }; ERRORS],
             durations: std::array::from_fn(|_| Durations::default()),
         }
@@ -64,22 +63,22 @@ impl Default for Counts {
 impl Counts {
     /// Returns the current value.
     pub fn get(&self, count: Count) -> u64 {
-        self.values[count as usize].load(Ordering::Relaxed)
+        self.stripes.get(count as usize)
     }
 
     /// Adds `more` to a counter.
     pub fn add(&self, count: Count, more: u64) {
-        self.values[count as usize].fetch_add(more, Ordering::Relaxed);
+        self.stripes.add(count as usize, more);
     }
 
     /// Counts a request of this number.
     pub fn add_request(&self, number: usize) {
-        self.requests[number.min(REQUESTS - 1)].fetch_add(1, Ordering::Relaxed);
+        self.stripes.add(COUNTS + number.min(REQUESTS - 1), 1);
     }
 
     /// Returns the count of requests of this number.
     pub fn requests(&self, number: usize) -> u64 {
-        self.requests[number.min(REQUESTS - 1)].load(Ordering::Relaxed)
+        self.stripes.get(COUNTS + number.min(REQUESTS - 1))
     }
 
     /// Returns the durations of requests of this number.
