@@ -21,8 +21,7 @@ pub(crate) fn check(directory: &Path, needed: u64) -> Result<(), WorkloadError> 
         true => Ok(()),
         false => Err(WorkloadError::Nothing(
             format!(
-                "{} has {} free, the load may need {}",
-                directory.display(),
+                "the disk of --dir has {} free, the load may need {}",
                 bytes(free),
                 bytes(needed)
             ),
