@@ -473,8 +473,16 @@ impl Filer {
                     let mut memory = std::mem::take(&mut self.memory);
                     let placement = self.placement(&sealed);
                     let filed = self.manifest.filed;
-                    let begun =
-                        FilingJob::begin(sealed, filed, generation, &mut memory, line, placement);
+                    let now_ms = self.now_ms;
+                    let begun = FilingJob::begin(
+                        sealed,
+                        filed,
+                        generation,
+                        &mut memory,
+                        line,
+                        placement,
+                        now_ms,
+                    );
                     self.memory = memory;
                     begun?
                 }

@@ -69,10 +69,11 @@ impl FilingJob {
         memory: &mut SegmentMemory,
         line: &dyn Line,
         placement: Placement<'_>,
+        now_ms: u64,
     ) -> Result<FilingJob, FilingError> {
         let contents = match summarized(&sealed, line, placement) {
             Some(in_place) => Contents::InPlace(in_place),
-            None => read(&sealed, memory, line, placement)?,
+            None => read(&sealed, memory, line, placement, now_ms)?,
         };
         let left = contents.written_shards();
         Ok(FilingJob {
@@ -293,13 +294,17 @@ fn read(
     memory: &mut SegmentMemory,
     line: &dyn Line,
     placement: Placement<'_>,
+    now_ms: u64,
 ) -> Result<Contents, FilingError> {
     let sorted = SortedSegment::read(sealed, memory.take())?;
     let piece_size_min = placement.piece_size_min;
     let summary = piece_size_min.and_then(|size_min| sorted.summarize(size_min));
     let in_place = summary.and_then(|summary| place(sealed, &summary, line, placement));
     Ok(match in_place {
-        Some(in_place) => Contents::InPlace(in_place),
+        Some(in_place) => {
+            memory.give_back(sorted.into_memory(), now_ms);
+            Contents::InPlace(in_place)
+        }
         None => Contents::Copied(sorted),
     })
 }
