@@ -4,41 +4,16 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use door_testing::{CountingAllocator, allocated};
 use telpher_client::{Callbacks, Caller, Request, Server};
 use tokio::sync::{Notify, oneshot};
 
-thread_local! {
-    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-#[expect(unsafe_code, reason = "an allocator cannot be written without")]
-// SAFETY: every call is passed unchanged to the system allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + 1);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + 1);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Calls in flight at a time.
 const DEPTH: u64 = 16;
@@ -64,7 +39,7 @@ fn serve() -> Serving {
     std::thread::spawn(move || {
         current_thread().block_on(async {
             let server = Server::new().handle("echo", move |request: Request| {
-                counted.store(ALLOCATED.get(), Ordering::Relaxed);
+                counted.store(door_testing::allocated(), Ordering::Relaxed);
                 async move { Ok(request.body) }
             });
             let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
@@ -101,15 +76,16 @@ struct Load {
     answered: AtomicU64,
     /// Number of allocations of the client after the warm-up, and at the end.
     allocated: [AtomicU64; 2],
-    /// The same of the server.
+    /// Number of allocations of the server up to now.
     server: Arc<AtomicU64>,
+    /// Number of allocations of the server after the warm-up, and at the end.
     server_allocated: [AtomicU64; 2],
     done: Notify,
 }
 
 impl Load {
     fn note(&self, index: usize) {
-        self.allocated[index].store(ALLOCATED.get(), Ordering::Relaxed);
+        self.allocated[index].store(allocated(), Ordering::Relaxed);
         let server = self.server.load(Ordering::Relaxed);
         self.server_allocated[index].store(server, Ordering::Relaxed);
     }
@@ -173,11 +149,11 @@ fn a_single_call_with_a_function_allocates_one_box() {
     bounded(async {
         let caller = Caller::connect(&serving.address).await.unwrap();
         let answered = Arc::new((AtomicU64::new(0), Notify::new()));
-        let mut allocated = 0;
+        let mut before = 0;
         const ROUNDS: u64 = 200;
         for round in 0..2 * ROUNDS {
             if round == ROUNDS {
-                allocated = ALLOCATED.get();
+                before = allocated();
             }
             let answered = answered.clone();
             let seen = answered.clone();
@@ -189,7 +165,7 @@ fn a_single_call_with_a_function_allocates_one_box() {
             caller.on_reply("echo", [7; 128], take).unwrap();
             answered.1.notified().await;
         }
-        assert_eq!(ALLOCATED.get() - allocated, ROUNDS);
+        assert_eq!(allocated() - before, ROUNDS);
         assert_eq!(answered.0.load(Ordering::Relaxed), 2 * ROUNDS * 128);
     });
 }

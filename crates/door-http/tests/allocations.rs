@@ -5,46 +5,17 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use door_testing::ManualClock;
+use door_testing::{CountingAllocator, ManualClock, allocated};
 use journal::Journal;
 use journal::disk::SimulatedDisk;
 use node::{Node, Parts, StorageParts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
-}
-
-#[expect(unsafe_code, reason = "an allocator cannot be written without")]
-// SAFETY: every call is passed unchanged to the system allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + 1);
-        // SAFETY: see above.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: see above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + 1);
-        // SAFETY: see above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const APPENDS: u64 = 200;
 /// Largest number of allocations of an append on the fast path.
@@ -71,7 +42,7 @@ fn connect() -> DuplexStream {
 
 /// Sends the request and reads its answer, and returns the number of allocations.
 async fn append(stream: &mut DuplexStream, request: &str) -> u64 {
-    let before = ALLOCATED.get();
+    let before = allocated();
     stream.write_all(request.as_bytes()).await.unwrap();
     let (mut buffer, mut size) = ([0; 2_048], 0);
     // The body ends with the id of the message.
@@ -79,7 +50,7 @@ async fn append(stream: &mut DuplexStream, request: &str) -> u64 {
         size += stream.read(&mut buffer[size..]).await.unwrap();
     }
     assert!(buffer.starts_with(b"HTTP/1.1 201 "));
-    ALLOCATED.get() - before
+    allocated() - before
 }
 
 /// Returns the allocations of an append on a connection that has served some.

@@ -5,15 +5,13 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use door::PassEnd;
 use door_kafka::{Arrived, Door, NoUsers, Options};
-use door_testing::ManualClock;
+use door_testing::{CountingAllocator, ManualClock, allocated};
 use journal::Journal;
 use journal::disk::SimulatedDisk;
 use kafka::{ErrorCode, RequestBody, create_topics, produce};
@@ -21,40 +19,14 @@ use net::Stream;
 use node::{Node, Parts, StorageParts};
 use recordbatch::{Builder, Template};
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
-}
-
-#[expect(unsafe_code, reason = "an allocator cannot be written without")]
-// SAFETY: every call is passed unchanged to the system allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + 1);
-        // SAFETY: see above.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: see above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + 1);
-        // SAFETY: see above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const ROUNDS: u64 = 200;
 /// Largest number of allocations of a request.
 const ALLOCATIONS_MAX: u64 = 11;
-/// The same where many connections share the write-ahead log's round.
+/// Largest number of allocations of a request if many connections share a round of the write-ahead
+/// log.
 const ALLOCATIONS_IN_PASS_MAX: u64 = 9;
 
 /// A connection to the node, and what was received of it.
@@ -155,13 +127,13 @@ async fn allocations_of_a_request(connections: usize) -> u64 {
     let mut sum = 0;
     for number in 0..2 * ROUNDS {
         let mut frames = Vec::with_capacity(connections);
-        let before = ALLOCATED.get();
+        let before = allocated();
         clients.iter().for_each(|client| client.send(&request));
         for client in &mut clients {
             frames.push(client.frame().await);
         }
         if number >= ROUNDS {
-            sum += ALLOCATED.get() - before;
+            sum += allocated() - before;
         }
         for frame in frames {
             let (_, response) = kafka::decode_response::<produce::Request>(&frame, 9).unwrap();

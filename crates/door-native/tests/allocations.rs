@@ -5,12 +5,10 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use door_testing::ManualClock;
+use door_testing::{CountingAllocator, ManualClock, allocated};
 use journal::Journal;
 use journal::disk::SimulatedDisk;
 use net::{Sink, Source};
@@ -19,35 +17,8 @@ use wire::{
     Append, Bind, Cast, Correlation, Flags, Hello, Inbox, Item, Kind, NewMessage, Payload, Window,
 };
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
-}
-
-#[expect(unsafe_code, reason = "an allocator cannot be written without")]
-// SAFETY: every call is passed unchanged to the system allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + 1);
-        // SAFETY: see above.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: see above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + 1);
-        // SAFETY: see above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Appends that are sent in one write.
 const IN_FLIGHT: u32 = 5;
@@ -188,10 +159,10 @@ impl Client {
             }
             self.next += 1;
         }
-        let before = ALLOCATED.get();
+        let before = allocated();
         self.write(&self.requests).await;
         assert_eq!(self.read(IN_FLIGHT).await, Kind::REPLY);
-        ALLOCATED.get() - before
+        allocated() - before
     }
 }
 

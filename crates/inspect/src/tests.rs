@@ -40,6 +40,14 @@ fn settle(stepped: &mut SteppedJournal) {
     }
 }
 
+/// Flips a bit of the record with this payload in the first segment.
+fn damage_record(disk: &SimulatedDisk, payload: &[u8]) {
+    let (bytes, _) = disk.images(&segment::path(1)).unwrap();
+    let mut windows = bytes.windows(payload.len());
+    let at = windows.position(|window| window == payload).unwrap();
+    disk.flip(&segment::path(1), at as u64 * 8).unwrap();
+}
+
 fn append(stepped: &mut SteppedJournal, stream: StreamId, payload: &[u8]) {
     let mut guard = stepped.journal.lock(SHARD, 1000);
     let appended = guard.append(stream, None, 3, payload).unwrap();
@@ -203,12 +211,7 @@ fn a_damaged_block_names_the_streams_whose_records_it_held() {
     }
     drop(stepped);
     // The third block with records holds the second record of the first stream.
-    let (bytes, _) = disk.images(&segment::path(1)).unwrap();
-    let at = bytes
-        .windows(300)
-        .position(|window| window == [1; 300])
-        .unwrap();
-    disk.flip(&segment::path(1), at as u64 * 8).unwrap();
+    damage_record(&disk, &[1; 300]);
     let found = inspect_all(&disk);
     assert_eq!(found.damage.len(), 1);
     let damage = &found.damage[0];
@@ -362,12 +365,7 @@ fn accepted_loss_is_reported_but_not_as_damage() {
         append(&mut stepped, BUSY, &[number; 300]);
     }
     drop(stepped);
-    let (bytes, _) = disk.images(&segment::path(1)).unwrap();
-    let at = bytes
-        .windows(300)
-        .position(|window| window == [1; 300])
-        .unwrap();
-    disk.flip(&segment::path(1), at as u64 * 8).unwrap();
+    damage_record(&disk, &[1; 300]);
     let accepting = Options {
         accept_loss: journal::AcceptLoss::Yes,
         ..options(2)

@@ -79,7 +79,8 @@ pub enum Outgoing<'a> {
         /// The message.
         message: Message<'a>,
     },
-    /// One-way messages for one of the client's subscriptions. All of them are queued, or none.
+    /// One-way messages for one of the client's subscriptions. Either all messages are queued, or no
+    /// message is.
     Sends {
         /// The subscription.
         to: &'a Name,

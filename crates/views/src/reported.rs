@@ -17,10 +17,10 @@ pub(super) struct ReportedChanges {
     pub(super) texts: String,
 }
 
-/// What the events of a batch report of a conversation.
+/// The changes of a conversation, as the events of a batch report them.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
-    /// What has changed; `None` if only messages were read, and their events were not.
+    /// The kind of the change; `None` if messages were read without their events.
     pub(super) changed: Option<Changed>,
     /// The offset of the newest message of the events.
     pub(super) newest: u64,

@@ -1,6 +1,7 @@
 //! `telpher inspect`: checks a data directory and describes its content.
 //!
-//! It reads only. The `inspect` crate checks the files; `node` decodes the names of streams.
+//! The command never writes. The `inspect` crate checks the files; `node` decodes the names of
+//! streams.
 
 mod explain;
 mod json;
