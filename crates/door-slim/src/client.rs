@@ -1,7 +1,9 @@
 //! The HTTP/2 connection of one SLIM client: streams, keepalive and end.
 
 use std::future::poll_fn;
-use std::task::{Context, Poll};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use h2::server::{self, SendResponse};
@@ -12,13 +14,15 @@ use platform::Counter;
 use tokio::time::Instant;
 
 use super::admission::{Credentials, Denied, Entered, enter};
+use super::client_task::ClientTask;
 use super::ending_stream::EndingStream;
-use super::exchange::Round;
 use super::handshake_error::HandshakeError;
 use super::io::Io;
 use super::keepalive::Keepalive;
 use super::listener::Door;
-use super::outlet::Framing;
+use super::outlet::{Framing, SlimOutlet};
+use super::round::Round;
+use super::shared_client::{OwnedClient, SharedClient};
 use super::status::{self, Code, Status};
 use super::stream::Stream;
 use super::waiting_streams::{WaitingStream, WaitingStreams};
@@ -44,7 +48,7 @@ const ROUNDS_PER_POLL: usize = 8;
 /// Serves a connection to its end; the handshake has to be done by `by`.
 pub(super) async fn serve(
     door: &Door,
-    io: Io,
+    mut io: Io,
     remote: &str,
     by: Instant,
 ) -> Result<(), HandshakeError> {
@@ -55,8 +59,11 @@ pub(super) async fn serve(
         .max_header_list_size(HEADERS_SIZE_MAX)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
+    let task = Arc::<ClientTask>::default();
+    io.set_task(task.clone());
     let connection = tokio::time::timeout_at(by, builder.handshake(io)).await??;
-    let mut client = Box::new(Client::new(door, connection, remote.to_owned()));
+    let remote = remote.to_owned();
+    let client = OwnedClient::new(|shared| Client::new(door, connection, remote, task, shared));
     poll_fn(|cx| client.poll(cx)).await;
     Ok(())
 }
@@ -75,9 +82,15 @@ impl From<http::Response<()>> for Refused {
     }
 }
 
-struct Client {
+/// The state of a connection, under the lock of its [`SharedClient`].
+pub(super) struct Client {
     door: Door,
     remote: String,
+    /// Where other threads find the client.
+    shared: Weak<SharedClient>,
+    task: Arc<ClientTask>,
+    /// The waker that HTTP/2 is polled with, which is the same [`ClientTask`].
+    http_waker: Waker,
     /// `None` once it has ended. The streams may still hold earlier data.
     connection: Option<server::Connection<Io, Bytes>>,
     ping: Option<PingPong>,
@@ -90,10 +103,19 @@ struct Client {
 }
 
 impl Client {
-    fn new(door: &Door, mut connection: server::Connection<Io, Bytes>, remote: String) -> Self {
+    fn new(
+        door: &Door,
+        mut connection: server::Connection<Io, Bytes>,
+        remote: String,
+        task: Arc<ClientTask>,
+        shared: Weak<SharedClient>,
+    ) -> Self {
         Self {
             door: door.clone(),
             remote,
+            shared,
+            http_waker: Waker::from(task.clone()),
+            task,
             ping: connection.ping_pong(),
             connection: Some(connection),
             keepalive: Keepalive::new(door.options.negotiation_timeout),
@@ -103,14 +125,19 @@ impl Client {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Reads, handles and writes what is available, for the client's task.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.task.register(cx.waker());
         for _ in 0..ROUNDS_PER_POLL {
-            self.poll_connection(cx);
+            self.poll_connection();
+            self.task.clear_due();
             if self.poll_alarm(cx).is_ready() {
                 return Poll::Ready(());
             }
             let has_answered = self.poll_waiting_streams(cx);
-            if !self.poll_streams(cx) && !self.poll_ending_streams(cx) && !has_answered {
+            self.poll_streams(cx);
+            let has_ended = self.poll_ending_streams(cx);
+            if !self.task.is_due() && !has_answered && !has_ended {
                 return match self.connection {
                     None if self.streams.is_empty() => Poll::Ready(()),
                     _ => Poll::Pending,
@@ -121,10 +148,36 @@ impl Client {
         Poll::Pending
     }
 
+    /// Sends what is queued for the client, on a thread that has queued some of it: nothing is read
+    /// and no timer is polled. Returns whether nothing is left to do for the client's task.
+    pub(super) fn send_queued(&mut self, outlet: &SlimOutlet) -> bool {
+        let stream = self.streams.iter_mut().find(|stream| stream.is_of(outlet));
+        let (Some(connection), Some(stream)) = (&mut self.connection, stream) else {
+            return false;
+        };
+        let http = &mut Context::from_waker(&self.http_waker);
+        let mut progress = false;
+        let written = stream.write_queued(http, &mut progress);
+        if progress {
+            self.keepalive.hear();
+            self.task.clear_due();
+            self.task.set_foreign(true);
+            let closed = connection.poll_closed(http);
+            self.task.set_foreign(false);
+            if closed.is_ready() {
+                return false;
+            }
+        }
+        // Without room, HTTP/2 reports it to the task when the client has made some.
+        !self.task.is_due() && written != Poll::Ready(ControlFlow::Break(()))
+    }
+
     /// Reads from the network, and writes the data of the last round.
-    fn poll_connection(&mut self, cx: &mut Context<'_>) {
+    fn poll_connection(&mut self) {
+        let http_waker = self.http_waker.clone();
+        let http = &mut Context::from_waker(&http_waker);
         while let Some(connection) = &mut self.connection {
-            match connection.poll_accept(cx) {
+            match connection.poll_accept(http) {
                 Poll::Pending => return,
                 Poll::Ready(Some(Ok((request, respond)))) => self.open(request, respond),
                 Poll::Ready(Some(Err(_)) | None) => self.connection = None,
@@ -132,20 +185,18 @@ impl Client {
         }
     }
 
-    /// Returns whether any stream received or sent data.
-    fn poll_streams(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Handles what the streams have received, and passes their queues to HTTP/2.
+    fn poll_streams(&mut self, cx: &mut Context<'_>) {
+        let http = &mut Context::from_waker(&self.http_waker);
+        let mut progress = false;
         Round::with(|round| {
-            let mut progress = false;
-            let mut poll = |stream: &mut Stream| stream.poll(cx, round, &mut progress).is_pending();
+            let mut poll =
+                |stream: &mut Stream| stream.poll(cx, http, round, &mut progress).is_pending();
             self.streams.retain_mut(&mut poll);
-            for outlet in round.dirty.drain(..) {
-                outlet.wake();
-            }
-            if progress {
-                self.keepalive.hear();
-            }
-            progress
-        })
+        });
+        if progress {
+            self.keepalive.hear();
+        }
     }
 
     /// Answers the waiting requests when there is room; returns whether there were any.
@@ -186,6 +237,7 @@ impl Client {
         // A client sends nothing before it has this.
         match respond.send_response(status::accepted(), false) {
             Ok(send) => {
+                entered.outlet.set_receiver(self.shared.clone());
                 let stream = Stream::new(&self.door, entered, request.into_body(), send);
                 self.streams.push(stream);
             }

@@ -17,11 +17,12 @@ use slim::{Accepted, Ack, Act, Header, Link, Message, Routed};
 use tokio::time::Sleep;
 
 use super::admission::Entered;
-use super::exchange::{Fanout, Round};
+use super::exchange::Fanout;
 use super::listener::{Door, Options};
-use super::outlet::{Put, SlimOutlet};
+use super::outlet::SlimOutlet;
 use super::pressure::Pressure;
 use super::refusals::LEGACY;
+use super::round::Round;
 use super::scope::Scope;
 use super::status::{Code, Status};
 
@@ -172,7 +173,7 @@ impl ClientLink {
     pub(super) fn take(&mut self, bytes: Bytes, round: &mut Round) -> Result<(), Status> {
         let outlet = self.outlet.clone();
         let Some(link) = outlet.link() else {
-            return self.negotiate(&bytes, round);
+            return self.negotiate(&bytes);
         };
         match Message::scan(&bytes) {
             Ok(Message::Publish(routed)) => {
@@ -274,7 +275,7 @@ impl ClientLink {
         self.outlet.end(status);
     }
 
-    fn negotiate(&mut self, bytes: &Bytes, round: &mut Round) -> Result<(), Status> {
+    fn negotiate(&mut self, bytes: &Bytes) -> Result<(), Status> {
         let refuse = |reason: &dyn std::fmt::Display| {
             self.connection.count(Counter::ProtocolErrors);
             self.door.refusals.log(self.outlet.remote(), reason);
@@ -294,9 +295,8 @@ impl ClientLink {
         let accepted = Accepted::new(&asked, NODE_ID, &self.door.exchange.random);
         let Accepted { link, reply } = accepted.map_err(|refused| refuse(&refused))?;
         self.outlet.set_link(link);
-        if self.outlet.answer(&reply) == Put::First {
-            round.dirty.push(self.outlet.clone());
-        }
+        // The queue is written in this round.
+        let _ = self.outlet.answer(&reply);
         Ok(())
     }
 

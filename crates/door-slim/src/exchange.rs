@@ -1,6 +1,5 @@
 //! The exchange of messages: the subscriptions, and the copies for receivers.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,9 +7,10 @@ use bytes::Bytes;
 use messaging::{AgentView, Names, SubscriberView};
 use parking_lot::{Mutex, RwLock};
 use platform::{Counter, Counters, Span};
-use slim::{Agent, Forward, Key, Missed, Name, Random, Routed, SubscribeError, Table, Unknown};
+use slim::{Agent, Key, Missed, Name, Random, Routed, SubscribeError, Table, Unknown};
 
 use super::outlet::{Put, SlimOutlet};
+use super::round::Round;
 
 /// The name table and the messages of one node's SLIM clients.
 pub struct Exchange {
@@ -19,28 +19,6 @@ pub struct Exchange {
     missed: Mutex<Missed>,
     /// Random bytes for the keys of links.
     pub(super) random: Random,
-}
-
-thread_local! {
-    static ROUND: RefCell<Round> = RefCell::default();
-}
-
-/// Buffers for one round of a client's task.
-#[derive(Default)]
-pub(super) struct Round {
-    pub(super) forward: Forward,
-    pub(super) scratch: Vec<u8>,
-    /// Clients to wake at the end of the round.
-    pub(super) dirty: Vec<Arc<SlimOutlet>>,
-    /// The receivers of a message.
-    receivers: Vec<Arc<SlimOutlet>>,
-}
-
-impl Round {
-    /// Calls `work` with the thread's buffers; rounds do not nest.
-    pub(super) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> T {
-        ROUND.with_borrow_mut(work)
-    }
 }
 
 /// The protocol of these names, as `telpher agents` shows it.

@@ -18,6 +18,8 @@ use door::reading::{poll_count, with_chunk};
 use net::{Sink, Source, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::client_task::ClientTask;
+
 /// The number of bytes that are collected before a write without a flush.
 const HELD_SIZE_MAX: usize = 64 << 10;
 
@@ -32,6 +34,8 @@ pub(super) struct Io {
     held: Vec<u8>,
     /// The number of held bytes that were written.
     written: usize,
+    /// The task that the socket wakes instead of the one that polls, if there is one.
+    task: Option<Arc<ClientTask>>,
 }
 
 impl Io {
@@ -42,7 +46,13 @@ impl Io {
             sink: stream.sink,
             held: Vec::new(),
             written: 0,
+            task: None,
         }
+    }
+
+    /// Sets the task that the socket wakes from now on, on whichever thread HTTP/2 is polled.
+    pub(super) fn set_task(&mut self, task: Arc<ClientTask>) {
+        self.task = Some(task);
     }
 
     /// Returns the first bytes of the stream: at least `count`, unless it ends before.
@@ -113,6 +123,18 @@ impl Io {
         }
     }
 
+    /// Calls `poll` with the context of the task that the socket wakes.
+    fn in_task<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(&mut Self, &mut Context<'_>) -> T,
+    ) -> T {
+        match self.task.clone() {
+            Some(task) => task.with_context(cx, |cx| poll(self, cx)),
+            None => poll(self, cx),
+        }
+    }
+
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut rest = &self.held[self.written..];
         let sent = poll_write_all(&*self.sink, cx, &mut rest);
@@ -151,6 +173,10 @@ impl AsyncRead for Io {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.task.as_ref().is_some_and(|task| task.is_foreign()) {
+            // The task itself is registered with the socket already, and reads.
+            return Poll::Pending;
+        }
         if !self.before.is_empty() {
             let size = self.before.len().min(buffer.remaining());
             buffer.put_slice(&self.before[..size]);
@@ -160,7 +186,10 @@ impl AsyncRead for Io {
             }
             return Poll::Ready(Ok(()));
         }
-        let count = ready!(self.source.poll_read(cx, buffer.initialize_unfilled()))?;
+        let read = self.in_task(cx, |io, cx| {
+            io.source.poll_read(cx, buffer.initialize_unfilled())
+        });
+        let count = ready!(read)?;
         self.sink.acknowledge();
         buffer.advance(count);
         Poll::Ready(Ok(()))
@@ -174,7 +203,7 @@ impl AsyncWrite for Io {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.held.len() >= HELD_SIZE_MAX {
-            ready!(self.poll_send(cx));
+            ready!(self.in_task(cx, Self::poll_send));
         }
         let count = bytes.len().min(HELD_SIZE_MAX - self.held.len());
         self.held.extend_from_slice(&bytes[..count]);
@@ -182,11 +211,11 @@ impl AsyncWrite for Io {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_sent(cx).map(Ok)
+        self.in_task(cx, Self::poll_sent).map(Ok)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_sent(cx));
+        ready!(self.in_task(cx, Self::poll_sent));
         self.sink.finish();
         Poll::Ready(Ok(()))
     }

@@ -1,8 +1,8 @@
 //! The send queue of one SLIM client. Any thread may fill it.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{OnceLock, Weak};
 use std::task::{Context, Waker};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -24,6 +24,17 @@ const SHARED_SIZE_MIN: usize = 16 << 10;
 /// The size of a piece that contains several messages.
 const PIECE_SIZE_MAX: usize = 64 << 10;
 
+/// The size up to which a queue is written by the thread that filled it. Beyond it, a wake of the
+/// client's task costs little beside the messages, and two threads share the work.
+const DIRECT_SIZE_MAX: usize = 16 << 10;
+
+/// The client behind a queue.
+pub(super) trait Receiver: Send + Sync {
+    /// Sends what is queued, unless another thread is at work for the client. Returns whether
+    /// nothing is left to do for the client's task.
+    fn try_send(&self, outlet: &SlimOutlet) -> bool;
+}
+
 /// The framing of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
@@ -36,7 +47,7 @@ pub(super) enum Framing {
 /// The outcome of queueing a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Put {
-    /// Queued; the client's task must be woken.
+    /// Queued, and nothing was before: the queue must be flushed.
     First,
     /// Queued.
     Behind,
@@ -59,6 +70,8 @@ pub(super) struct SlimOutlet {
     /// The client has read nothing for so long that senders do not wait for it.
     is_stalled: AtomicBool,
     task: AtomicWaker,
+    /// The client, if other threads may send for it.
+    receiver: OnceLock<Weak<dyn Receiver>>,
     ending: OnceLock<Status>,
     /// The time for the negotiation of the link is over.
     is_negotiation_over: AtomicBool,
@@ -91,6 +104,7 @@ impl SlimOutlet {
             size: AtomicUsize::new(0),
             is_stalled: AtomicBool::new(false),
             task: AtomicWaker::new(),
+            receiver: OnceLock::new(),
             ending: OnceLock::new(),
             is_negotiation_over: AtomicBool::new(false),
             framing,
@@ -229,6 +243,33 @@ impl SlimOutlet {
         self.task.wake();
     }
 
+    /// Sets the client for which other threads may send.
+    pub(super) fn set_receiver(&self, receiver: Weak<dyn Receiver>) {
+        // A stream begins once, so this cannot fail.
+        let _ = self.receiver.set(receiver);
+    }
+
+    /// Returns whether the queue is small enough to be sent by the thread that filled it.
+    pub(super) fn is_direct(&self) -> bool {
+        self.size.load(Ordering::Relaxed) <= DIRECT_SIZE_MAX && self.receiver.get().is_some()
+    }
+
+    /// Sends what is queued, on this thread if the client's task is idle. Otherwise the task is
+    /// woken, which also comes if it is about to end its turn: it misses nothing.
+    pub(super) fn flush(&self) {
+        if self.size.load(Ordering::Relaxed) == 0 {
+            // The client's task was at work and has sent it.
+            return;
+        }
+        if self.is_direct()
+            && let Some(receiver) = self.receiver.get().and_then(Weak::upgrade)
+            && receiver.try_send(self)
+        {
+            return;
+        }
+        self.task.wake();
+    }
+
     /// Ends the stream after the queued data.
     pub(super) fn end(&self, status: Status) {
         // The first reason stays.
@@ -340,3 +381,6 @@ impl messaging::Client for SlimOutlet {
         self.size.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! A gRPC stream over HTTP/2: the messages of a [`ClientLink`].
 
-use std::task::{Context, Poll};
+use std::ops::ControlFlow;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
@@ -9,8 +10,9 @@ use slim::{Inbox, Item};
 
 use super::admission::Entered;
 use super::client_link::ClientLink;
-use super::exchange::Round;
 use super::listener::Door;
+use super::outlet::SlimOutlet;
+use super::round::Round;
 use super::status::{Code, Status};
 
 /// The number of pieces that are read before other clients of the thread get their turn.
@@ -47,11 +49,17 @@ impl Stream {
         self.link.is_linked()
     }
 
+    /// Returns whether `outlet` is the queue of this stream.
+    pub(super) fn is_of(&self, outlet: &SlimOutlet) -> bool {
+        std::ptr::eq(self.link.outlet(), outlet)
+    }
+
     /// Reads and writes available data. Returns ready when the stream has ended; `progress` is set
-    /// when data was received or sent.
+    /// when data was received or sent. `http` is the context of the HTTP/2 connection.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
+        http: &mut Context<'_>,
         round: &mut Round,
         progress: &mut bool,
     ) -> Poll<()> {
@@ -61,9 +69,9 @@ impl Stream {
             return Poll::Ready(());
         }
         if self.link.outlet().ending().is_none() {
-            self.read(cx, round, progress);
+            self.read(cx, http, round, progress);
         }
-        let written = self.write(cx, progress);
+        let written = self.write(http, progress);
         match self.link.outlet().ending() {
             // A client that accepts no more data may have sent some before.
             None => Poll::Pending,
@@ -71,12 +79,18 @@ impl Stream {
         }
     }
 
-    fn read(&mut self, cx: &mut Context<'_>, round: &mut Round, progress: &mut bool) {
+    fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        http: &mut Context<'_>,
+        round: &mut Round,
+        progress: &mut bool,
+    ) {
         for _ in 0..PIECES_PER_ROUND {
             if self.is_over || self.link.is_held(cx) {
                 return;
             }
-            match self.receive.poll_data(cx) {
+            match self.receive.poll_data(http) {
                 Poll::Pending => return,
                 Poll::Ready(Some(Ok(piece))) => {
                     *progress = true;
@@ -93,7 +107,7 @@ impl Stream {
                 }
             }
         }
-        cx.waker().wake_by_ref();
+        http.waker().wake_by_ref();
     }
 
     fn take_in(&mut self, piece: Bytes, round: &mut Round) -> Result<(), Status> {
@@ -109,28 +123,11 @@ impl Stream {
     }
 
     /// Returns ready when nothing more can be sent.
-    fn write(&mut self, cx: &mut Context<'_>, progress: &mut bool) -> Poll<()> {
-        let outlet = self.link.outlet();
-        while outlet.queued_size() > 0 {
-            if self.send.capacity() == 0 {
-                self.send.reserve_capacity(outlet.queued_size());
-            }
-            while self.send.capacity() == 0 {
-                match self.send.poll_capacity(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Some(Ok(_))) => {}
-                    Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
-                }
-            }
-            let Some(piece) = outlet.take() else {
-                break;
-            };
-            if self.send.send_data(piece, false).is_err() {
-                return Poll::Ready(());
-            }
-            *progress = true;
+    fn write(&mut self, http: &mut Context<'_>, progress: &mut bool) -> Poll<()> {
+        if ready!(self.write_queued(http, progress)).is_break() {
+            return Poll::Ready(());
         }
-        match outlet.ending() {
+        match self.link.outlet().ending() {
             None => Poll::Pending,
             Some(status) => {
                 *progress = true;
@@ -139,5 +136,35 @@ impl Stream {
                 Poll::Ready(())
             }
         }
+    }
+
+    /// Passes the queued data to HTTP/2, as far as the client accepts it. Breaks when the client
+    /// accepts no more for good.
+    pub(super) fn write_queued(
+        &mut self,
+        http: &mut Context<'_>,
+        progress: &mut bool,
+    ) -> Poll<ControlFlow<()>> {
+        let outlet = self.link.outlet();
+        while outlet.queued_size() > 0 {
+            if self.send.capacity() == 0 {
+                self.send.reserve_capacity(outlet.queued_size());
+            }
+            while self.send.capacity() == 0 {
+                match self.send.poll_capacity(http) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Some(Ok(_))) => {}
+                    Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(ControlFlow::Break(())),
+                }
+            }
+            let Some(piece) = outlet.take() else {
+                break;
+            };
+            if self.send.send_data(piece, false).is_err() {
+                return Poll::Ready(ControlFlow::Break(()));
+            }
+            *progress = true;
+        }
+        Poll::Ready(ControlFlow::Continue(()))
     }
 }

@@ -16,11 +16,11 @@ use tokio::time::Instant;
 
 use super::admission::Entered;
 use super::client_link::ClientLink;
-use super::exchange::Round;
 use super::handshake_error::HandshakeError;
 use super::io::Io;
 use super::keepalive::Keepalive;
 use super::listener::Door;
+use super::round::Round;
 use super::status::{Code, Status};
 
 /// The number of rounds before other clients of the thread get their turn.
@@ -131,9 +131,6 @@ impl Socket {
                 };
                 self.link
                     .violation(Status::new(code, violation.to_string()));
-            }
-            for outlet in round.dirty.drain(..) {
-                outlet.wake();
             }
         });
         true

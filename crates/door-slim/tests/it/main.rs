@@ -14,6 +14,7 @@ mod quota;
 mod slow_subscribers;
 mod spans;
 mod stream_lifetime;
+mod threads;
 mod websocket;
 
 use std::net::SocketAddr;
