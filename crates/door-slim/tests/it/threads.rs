@@ -205,3 +205,34 @@ async fn two_threads_send_to_one_client_that_sends_itself() {
         sender.await.unwrap();
     }
 }
+
+/// Sends requests one after the other; each waits for the reply to the one before.
+async fn request_numbered(mut requester: Agent, to: slim::Name<'static>, by: u8, count: u32) {
+    for number in 0..count {
+        let [a, b, c, d] = number.to_be_bytes();
+        let request = [by, a, b, c, d];
+        requester.publish(to, ONE, &request);
+        assert_eq!(requester.received().await.payload, request);
+    }
+}
+
+#[tokio::test]
+async fn requests_from_two_threads_to_one_client_are_all_answered() {
+    const COUNT: u32 = 2_000;
+    let threads = TwoThreads::new().await;
+    let bench = &threads.bench;
+    let mut responder = Agent::subscribed(bench, "responder", 1).await;
+    let first = Agent::subscribed(bench, "first", 2).await;
+    let second = Agent::subscribed(bench, "second", 3).await;
+    let names = [first.name(), second.name()];
+    let to = responder.name();
+    let requesters = [(first, 0), (second, 1)]
+        .map(|(requester, by)| tokio::spawn(request_numbered(requester, to, by, COUNT)));
+    for _ in 0..2 * COUNT {
+        let request = responder.received().await.payload;
+        responder.publish(names[usize::from(request[0])], ONE, &request);
+    }
+    for requester in requesters {
+        requester.await.unwrap();
+    }
+}
