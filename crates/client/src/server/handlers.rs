@@ -14,20 +14,14 @@ use model::ErrorCode;
 
 use super::arrival::Arrival;
 use super::item_sender::ItemSender;
+use super::reply::Reply;
 use super::request::Request;
 use crate::Fault;
 
-/// Receives the result of a handler by reference and encodes it directly; returning it through the
-/// layers would cost more than the encoding.
-pub(crate) trait ReplySink {
-    fn reply(&mut self, body: &[u8]);
-    fn refuse(&mut self, fault: &Fault);
-}
-
 /// A handler in progress.
 pub(crate) trait Job: Send {
-    /// Polls the handler. Ready when `sink` has received the result.
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, sink: &mut dyn ReplySink) -> Poll<()>;
+    /// Polls the handler. Ready when `reply` has received the result.
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, reply: &mut Reply<'_>) -> Poll<()>;
 }
 
 /// A reusable slot for a future; `None` between two futures.
@@ -36,24 +30,27 @@ where
     Fut: Future<Output = Result<B, Fault>> + Send,
     B: AsRef<[u8]>,
 {
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, sink: &mut dyn ReplySink) -> Poll<()> {
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, reply: &mut Reply<'_>) -> Poll<()> {
         let Some(future) = self.as_pin_mut() else {
             return Poll::Ready(());
         };
         match future.poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(answer) => {
-                settle(&answer, sink);
+                settle(&answer, reply);
                 Poll::Ready(())
             }
         }
     }
 }
 
-fn settle<B: AsRef<[u8]>>(answer: &Result<B, Fault>, sink: &mut dyn ReplySink) {
+/// Passes the result of a handler by reference, because it is encoded directly: returning it through
+/// the layers would cost more than the encoding.
+#[inline]
+fn settle<B: AsRef<[u8]>>(answer: &Result<B, Fault>, reply: &mut Reply<'_>) {
     match answer {
-        Ok(body) => sink.reply(body.as_ref()),
-        Err(fault) => sink.refuse(fault),
+        Ok(body) => reply.reply(body.as_ref()),
+        Err(fault) => reply.refuse(fault),
     }
 }
 
@@ -71,7 +68,7 @@ pub(crate) trait Runner: Send {
         arrival: &Arrival<'_>,
         items: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
-        sink: &mut dyn ReplySink,
+        reply: &mut Reply<'_>,
     ) -> Option<Pin<Box<dyn Job>>>;
 }
 
@@ -169,11 +166,11 @@ where
         arrival: &Arrival<'_>,
         _: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
-        sink: &mut dyn ReplySink,
+        reply: &mut Reply<'_>,
     ) -> Option<Pin<Box<dyn Job>>> {
         let mut job = self.spare.take().unwrap_or_else(|| Box::pin(None));
         job.as_mut().set(Some((self.function)(arrival.request())));
-        if job.as_mut().poll(cx, sink).is_pending() {
+        if job.as_mut().poll(cx, reply).is_pending() {
             return Some(job);
         }
         job.as_mut().set(None);
@@ -194,9 +191,9 @@ where
         arrival: &Arrival<'_>,
         _: Option<ItemSender>,
         _: &mut TaskContext<'_>,
-        sink: &mut dyn ReplySink,
+        reply: &mut Reply<'_>,
     ) -> Option<Pin<Box<dyn Job>>> {
-        settle(&(self.0)(arrival.request()), sink);
+        settle(&(self.0)(arrival.request()), reply);
         None
     }
 }
@@ -217,19 +214,19 @@ where
         arrival: &Arrival<'_>,
         items: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
-        sink: &mut dyn ReplySink,
+        reply: &mut Reply<'_>,
     ) -> Option<Pin<Box<dyn Job>>> {
         let Some(items) = items else {
             let message = format!(
                 "`{}` streams its reply: call it with `stream`",
                 arrival.method()
             );
-            sink.refuse(&Fault::with_code(ErrorCode::InvalidArgument, message));
+            reply.refuse(&Fault::with_code(ErrorCode::InvalidArgument, message));
             return None;
         };
         let end = (self.0)(arrival.request(), items);
         let mut job = Box::pin(Some(async move { end.await.map(|()| []) }));
-        match job.as_mut().poll(cx, sink) {
+        match job.as_mut().poll(cx, reply) {
             Poll::Pending => Some(job),
             Poll::Ready(()) => None,
         }

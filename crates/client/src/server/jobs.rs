@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use wire::Correlation;
 
 use super::guard;
-use super::handlers::{Job, ReplySink};
+use super::handlers::Job;
 use super::item_sender::Stream;
 use super::reply::{Origin, Outlet, Reply};
 use crate::state::queue::earlier;

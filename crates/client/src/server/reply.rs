@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use wire::{Correlation, Flags, Kind, Payload};
 
-use super::handlers::ReplySink;
 use super::item_sender::Stream;
 use crate::Fault;
 use crate::connection::port::Port;
@@ -76,20 +75,16 @@ impl<'a> Reply<'a> {
         }
         Some((correlation, wants_stream))
     }
-}
 
-impl ReplySink for Reply<'_> {
-    fn reply(&mut self, body: &[u8]) {
+    /// Replies with a body.
+    #[inline]
+    pub(crate) fn reply(&mut self, body: &[u8]) {
         let Some((correlation, wants_stream)) = self.begin() else {
             return;
         };
         let limit = self.outlet.frame_size_max;
         if body.len() > limit as usize {
-            too_large("the reply", body.len(), limit).encode(
-                Execution::Started,
-                correlation,
-                self.out,
-            );
+            self.refuse_size(body.len(), correlation);
         } else if wants_stream && self.stream.is_none() {
             encode_only_item(body, correlation, self.out);
         } else {
@@ -97,7 +92,15 @@ impl ReplySink for Reply<'_> {
         }
     }
 
-    fn refuse(&mut self, fault: &Fault) {
+    #[cold]
+    fn refuse_size(&mut self, size: usize, correlation: Correlation) {
+        let limit = self.outlet.frame_size_max;
+        let fault = too_large("the reply", size, limit);
+        fault.encode(Execution::Started, correlation, self.out);
+    }
+
+    /// Replies with an error.
+    pub(crate) fn refuse(&mut self, fault: &Fault) {
         if let Some((correlation, _)) = self.begin() {
             fault.encode(Execution::Started, correlation, self.out);
         }

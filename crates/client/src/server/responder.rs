@@ -16,7 +16,6 @@ use wire::{Bind, Credit, Flags, Header, Kind, Malformed, Payload, Window};
 
 use super::arrival::Arrival;
 use super::guard;
-use super::handlers::ReplySink;
 use super::item_sender::{ItemSender, Stream};
 use super::jobs::{EndedHandler, Jobs, RunningHandler};
 use super::reply::{Origin, Outlet, Reply};
