@@ -38,6 +38,7 @@
 //! | append to, read and follow Kafka-compatible topics | [`Client::topic`] |
 //! | append to, read and follow a conversation | [`Client::conversation`] |
 //! | take from quotas | [`Client::quota`] |
+//! | answer without a copy of the request or of the reply | [`Server::handle_borrowed`] |
 //! | serve methods, directly or through a node | [`Server::listen`], [`Server::attach`] |
 //!
 //! Every operation has a deadline (10 s unless it sets another) and exactly one outcome. A
@@ -93,7 +94,8 @@ pub use fault::{Fault, FaultParts};
 pub use metadata::Metadata;
 pub use options::{Connecting, Connector};
 pub use retry::RetryPolicy;
-pub use server::{Attachment, ItemSender, ListenError, ListeningServer, Request, Server};
+pub use server::{Attachment, BorrowedRequest, ItemSender, ListenError, ListeningServer};
+pub use server::{ReplyBody, Request, Server};
 pub use state::exchange::WhenFull;
 pub use streams::conversation::{AppendedBatch, Conversation, FollowMessages, Message};
 pub use streams::conversation::{MessagePage, MessageStatus, NewMessage};

@@ -38,10 +38,17 @@ fn serve() -> Serving {
     let (stop, stopped) = oneshot::channel();
     std::thread::spawn(move || {
         current_thread().block_on(async {
-            let server = Server::new().handle("echo", move |request: Request| {
-                counted.store(door_testing::allocated(), Ordering::Relaxed);
-                async move { Ok(request.body) }
-            });
+            let counted_too = counted.clone();
+            let server = Server::new()
+                .handle("echo", move |request: Request| {
+                    counted.store(door_testing::allocated(), Ordering::Relaxed);
+                    async move { Ok(request.body) }
+                })
+                .handle_borrowed("borrow", move |request, reply| {
+                    counted_too.store(door_testing::allocated(), Ordering::Relaxed);
+                    reply.extend_from_slice(request.body());
+                    Ok(())
+                });
             let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
             address_sender.send(listening.address().to_owned()).unwrap();
             // Ends with the test.
@@ -109,6 +116,15 @@ impl Load {
 
 #[test]
 fn a_call_in_callback_mode_allocates_nothing_at_both_ends() {
+    check_that_calls_allocate_nothing("echo");
+}
+
+#[test]
+fn a_call_of_a_borrowing_handler_allocates_nothing_at_both_ends() {
+    check_that_calls_allocate_nothing("borrow");
+}
+
+fn check_that_calls_allocate_nothing(method: &str) {
     let serving = serve();
     bounded(async {
         let caller = Caller::connect(&serving.address).await.unwrap();
@@ -122,7 +138,7 @@ fn a_call_in_callback_mode_allocates_nothing_at_both_ends() {
             done: Notify::new(),
         });
         let taking = load.clone();
-        let callbacks = caller.callbacks("echo", move |tag, outcome| taking.take(tag, outcome));
+        let callbacks = caller.callbacks(method, move |tag, outcome| taking.take(tag, outcome));
         let callbacks = load.callbacks.get_or_init(|| callbacks);
         for tag in 0..DEPTH {
             callbacks.call(tag, [tag as u8; 128]).unwrap();

@@ -13,6 +13,7 @@ use std::task::{Context as TaskContext, Poll};
 use model::ErrorCode;
 
 use super::arrival::Arrival;
+use super::borrowed::{BorrowedRequest, ReplyBody};
 use super::item_sender::ItemSender;
 use super::reply::Reply;
 use super::request::Request;
@@ -139,6 +140,15 @@ where
     Arc::new(move || Box::new(SyncRunner(function.clone())))
 }
 
+/// Registers a plain function that borrows the request and writes the reply.
+pub(crate) fn borrowing_handler<F>(function: F) -> Arc<Handler>
+where
+    F: Fn(BorrowedRequest<'_>, &mut ReplyBody<'_>) -> Result<(), Fault> + Send + Sync + 'static,
+{
+    let function = Arc::new(function);
+    Arc::new(move || Box::new(BorrowingRunner(function.clone())))
+}
+
 /// Registers an `async` function that replies with any number of items.
 pub(crate) fn stream_handler<F, Fut>(function: F) -> Arc<Handler>
 where
@@ -194,6 +204,24 @@ where
         reply: &mut Reply<'_>,
     ) -> Option<Pin<Box<dyn Job>>> {
         settle(&(self.0)(arrival.request()), reply);
+        None
+    }
+}
+
+struct BorrowingRunner<F>(Arc<F>);
+
+impl<F> Runner for BorrowingRunner<F>
+where
+    F: Fn(BorrowedRequest<'_>, &mut ReplyBody<'_>) -> Result<(), Fault> + Send + Sync + 'static,
+{
+    fn run(
+        &mut self,
+        arrival: &Arrival<'_>,
+        _: Option<ItemSender>,
+        _: &mut TaskContext<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Option<Pin<Box<dyn Job>>> {
+        reply.write(|body| (self.0)(BorrowedRequest::new(arrival), body));
         None
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use wire::{Correlation, Flags, Kind, Payload};
+use wire::{Correlation, Flags, HEADER_SIZE, Header, Kind, Payload};
 
+use super::borrowed::ReplyBody;
 use super::item_sender::Stream;
 use crate::Fault;
 use crate::connection::port::Port;
@@ -28,12 +29,23 @@ pub(crate) struct Outlet {
     pub(crate) frame_size_max: u32,
 }
 
+impl Outlet {
+    /// Creates the stream of a call.
+    #[inline(never)]
+    pub(crate) fn stream(&self, correlation: Correlation) -> Arc<Stream> {
+        let (port, limit) = (self.port.clone(), self.frame_size_max);
+        Arc::new(Stream::new(port, correlation, limit))
+    }
+}
+
 /// Appends the one reply of a handler to `out`.
 pub(crate) struct Reply<'a> {
     origin: &'a Origin,
     stream: Option<&'a Stream>,
     outlet: &'a Outlet,
     out: &'a mut Vec<u8>,
+    /// Size of `out` before the reply.
+    start: usize,
     is_done: bool,
 }
 
@@ -49,6 +61,7 @@ impl<'a> Reply<'a> {
             origin,
             stream,
             outlet,
+            start: out.len(),
             out,
             is_done: false,
         }
@@ -92,6 +105,47 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// Replies with the body that `write` appends, in the place where it is sent from, or with its
+    /// error.
+    #[inline]
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut ReplyBody<'_>) -> Result<(), Fault>) {
+        self.out.extend_from_slice(&[0; HEADER_SIZE]);
+        let mut body = ReplyBody::at_end_of(self.out);
+        let outcome = write(&mut body);
+        let size = body.size();
+        match (outcome, self.origin) {
+            (
+                Ok(()),
+                &Origin::Call {
+                    correlation,
+                    wants_stream: false,
+                },
+            ) if size <= self.outlet.frame_size_max as usize => {
+                let header = Header {
+                    length: size as u32,
+                    kind: Kind::REPLY,
+                    flags: Flags::NONE,
+                    route: 0,
+                    correlation,
+                };
+                self.out[self.start..][..HEADER_SIZE].copy_from_slice(&header.encode());
+                self.is_done = true;
+            }
+            (outcome, _) => self.replace_written(outcome),
+        }
+    }
+
+    /// Encodes a written reply that is not a plain frame.
+    #[cold]
+    fn replace_written(&mut self, outcome: Result<(), Fault>) {
+        let body = self.out.split_off(self.start + HEADER_SIZE);
+        self.out.truncate(self.start);
+        match outcome {
+            Ok(()) => self.reply(&body),
+            Err(fault) => self.refuse(&fault),
+        }
+    }
+
     #[cold]
     fn refuse_size(&mut self, size: usize, correlation: Correlation) {
         let limit = self.outlet.frame_size_max;
@@ -99,8 +153,11 @@ impl<'a> Reply<'a> {
         fault.encode(Execution::Started, correlation, self.out);
     }
 
-    /// Replies with an error.
+    /// Replies with an error. Removes what a handler has written before it panicked.
     pub(crate) fn refuse(&mut self, fault: &Fault) {
+        if !self.is_done {
+            self.out.truncate(self.start);
+        }
         if let Some((correlation, _)) = self.begin() {
             fault.encode(Execution::Started, correlation, self.out);
         }

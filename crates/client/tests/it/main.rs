@@ -14,6 +14,7 @@ mod agents;
 mod backpressure;
 mod bad_input;
 mod blocking;
+mod borrowed_handlers;
 mod cancelling;
 mod connection_loss;
 mod deadlines;
