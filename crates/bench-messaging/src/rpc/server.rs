@@ -1,6 +1,6 @@
 //! Callee role: one method that echoes the body.
 
-use client::{Client, Fault, Name, Request, Server};
+use client::{Client, Name, Server};
 
 use super::{CALLEE, ServerSpec};
 use bench::workload::role::{Failure, Ready, answer_lines, runtime, write_line};
@@ -10,7 +10,10 @@ use meter::clock::now_ns;
 pub(super) const ECHO: &str = "echo";
 
 pub(super) fn echo() -> Server {
-    Server::new().handle_sync(ECHO, |request: Request| Ok::<_, Fault>(request.body))
+    Server::new().handle_borrowed(ECHO, |request, reply| {
+        reply.extend_from_slice(request.body());
+        Ok(())
+    })
 }
 
 /// Plays the callee until its standard input closes.

@@ -110,7 +110,8 @@ fn setup(matrix: &Matrix, layouts: &[Layout]) -> Setup {
             ),
             note(
                 "Callee",
-                "`telpher bench-role`, one process for the suite, one thread; an echo",
+                "`telpher bench-role`, one process for the suite, one thread; an echo that \
+                 borrows the request",
             ),
             note("Serial", "`Caller::call`, awaited, one after the other"),
             note(
