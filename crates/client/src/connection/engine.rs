@@ -11,7 +11,7 @@ use std::time::Duration;
 use model::{ErrorCode, Failure};
 use net::Source;
 use tokio::time::Instant;
-use wire::{Correlation, Goaway, Inbox, Item};
+use wire::{Correlation, Goaway, Header, Inbox, Item};
 
 use crate::connection::intake::{CallingSide, GoawayNotice, Intake, PeerNotices};
 use crate::connection::timer::{Beat, Heartbeat, Timer};
@@ -333,25 +333,22 @@ impl Engine {
         let mut frames = self.inbox.feed(chunk);
         let mut outcome = Ok(());
         while let Some(item) = frames.next() {
-            outcome = match item {
+            // Nothing is assigned to `outcome` for a frame that is in order: the old value would have
+            // to be dropped each time.
+            match item {
                 Item::Frame(header, payload) => {
-                    intake.take(header, payload).map_err(ReadError::from)
+                    if let Err(violation) = intake.take(header, payload) {
+                        outcome = Err(violation.into());
+                        break;
+                    }
                 }
                 Item::Oversize { header, fatal } => {
                     intake.take_oversize(header, fatal);
-                    let limit = self.frame_size_max;
-                    let size = header.length;
-                    let message = format!(
-                        "a payload of {size} bytes is too far above the limit of {limit} to be skipped (`frame_size_max`)"
-                    );
-                    match fatal {
-                        true => Err(ReadError::Peer(ErrorCode::TooLarge, message)),
-                        false => Ok(()),
+                    if fatal {
+                        outcome = Err(oversize_error(header, self.frame_size_max));
+                        break;
                     }
                 }
-            };
-            if outcome.is_err() {
-                break;
             }
             if intake.out_size() >= HIGH_MARK {
                 self.backlog = frames.into_rest().to_vec();
@@ -479,6 +476,15 @@ enum ReadProgress {
 enum ReadError {
     Io(io::Error),
     Peer(ErrorCode, String),
+}
+
+/// Returns the error for a frame that is too large to be skipped.
+fn oversize_error(header: Header, limit: u32) -> ReadError {
+    let size = header.length;
+    let message = format!(
+        "a payload of {size} bytes is too far above the limit of {limit} to be skipped (`frame_size_max`)"
+    );
+    ReadError::Peer(ErrorCode::TooLarge, message)
 }
 
 impl From<Violation> for ReadError {

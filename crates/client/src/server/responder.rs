@@ -16,7 +16,7 @@ use wire::{Bind, Credit, Flags, Header, Kind, Malformed, Payload, Window};
 
 use super::arrival::Arrival;
 use super::guard;
-use super::item_sender::{ItemSender, Stream};
+use super::item_sender::ItemSender;
 use super::jobs::{EndedHandler, Jobs, RunningHandler};
 use super::reply::{Origin, Outlet, Reply};
 use super::resolver::Resolver;
@@ -217,11 +217,7 @@ impl Responder {
         let deadline = match self.clock.deadline(message.deadline_ms) {
             Ok(deadline) => deadline,
             Err(DeadlinePassed) => {
-                let fault = Fault::with_code(
-                    ErrorCode::DeadlineExceeded,
-                    "the deadline passed before the handler started",
-                );
-                fault.encode(Execution::NotStarted, correlation, out);
+                expired_before_start().encode(Execution::NotStarted, correlation, out);
                 return Ok(());
             }
         };
@@ -310,9 +306,7 @@ impl Responder {
             deadline,
         } = incoming;
         let Some(route) = self.routes.get_mut(number) else {
-            let message = format!("route {number} is not bound");
-            let fault = Fault::with_code(ErrorCode::InvalidArgument, message);
-            return self.refuse_unstarted(origin, &fault, size, out);
+            return self.refuse_unstarted(origin, &not_bound(number), size, out);
         };
         if let Receiver::Queue(queue) = &route.receiver
             && queue.is_closed()
@@ -331,14 +325,7 @@ impl Responder {
                     Origin::Call {
                         correlation,
                         wants_stream: true,
-                    } if runner.streams() => {
-                        let limit = self.outlet.frame_size_max;
-                        Some(Arc::new(Stream::new(
-                            self.outlet.port.clone(),
-                            correlation,
-                            limit,
-                        )))
-                    }
+                    } if runner.streams() => Some(self.outlet.stream(correlation)),
                     _ => None,
                 };
                 let items = stream.clone().map(ItemSender::new);
@@ -399,6 +386,7 @@ impl Responder {
     }
 
     /// Answers a message whose handler was not started.
+    #[cold]
     fn refuse_unstarted(&mut self, origin: Origin, fault: &Fault, size: usize, out: &mut Vec<u8>) {
         match origin {
             Origin::OneWay => self.consume(size),
@@ -427,6 +415,20 @@ struct IncomingMessage<'a> {
     /// Bytes that count as in flight until the answer.
     size: usize,
     deadline: Option<Instant>,
+}
+
+#[cold]
+fn expired_before_start() -> Fault {
+    Fault::with_code(
+        ErrorCode::DeadlineExceeded,
+        "the deadline passed before the handler started",
+    )
+}
+
+#[cold]
+fn not_bound(route: u16) -> Fault {
+    let message = format!("route {route} is not bound");
+    Fault::with_code(ErrorCode::InvalidArgument, message)
 }
 
 /// Splits the delivery from the front of the body.

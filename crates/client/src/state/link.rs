@@ -399,6 +399,7 @@ impl Link {
         self.is_over && self.pending.occupied() == 0
     }
 
+    #[inline]
     fn out(&mut self) -> &mut Vec<u8> {
         if self.out.capacity() == 0 {
             self.out = buffers::take();
@@ -406,6 +407,7 @@ impl Link {
         &mut self.out
     }
 
+    #[inline]
     fn wake_if(&self, was_quiet: bool) {
         if was_quiet {
             self.wake();
@@ -436,6 +438,7 @@ pub(crate) fn deadline_error(sent: Sent) -> CallError {
     CallError::new(ErrorCode::DeadlineExceeded, message).with_sent(sent)
 }
 
+#[inline]
 fn payload_size(outgoing: &Outgoing<'_>, timeout: Timeout) -> usize {
     let deadline = timeout.as_wire().map_or(0, |_| 4);
     let metadata = match outgoing.metadata.len() {
@@ -445,6 +448,7 @@ fn payload_size(outgoing: &Outgoing<'_>, timeout: Timeout) -> usize {
     deadline + metadata + outgoing.body.len()
 }
 
+#[inline]
 fn payload<'a>(outgoing: &Outgoing<'a>, timeout: Timeout) -> Payload<'a> {
     Payload {
         deadline_ms: timeout.as_wire(),

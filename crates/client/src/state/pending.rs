@@ -36,7 +36,8 @@ pub(crate) struct PendingCalls {
     pub(crate) functions: Functions,
 }
 
-/// A slot of the table.
+/// A slot of the table, in a cache line of its own.
+#[repr(align(64))]
 struct Slot {
     generation: u32,
     /// Batch of bytes in which the call was queued.
@@ -107,7 +108,7 @@ impl PendingCalls {
             Holder::Free(next) => self.free = next,
             _ => unreachable!("a slot of the free list is free"),
         }
-        slot.holder = holder(&mut self.functions);
+        set_without_drop(&mut slot.holder, holder(&mut self.functions));
         slot.generation = slot.generation.wrapping_add(1).max(1);
         slot.batch = batch;
         slot.deadline = timeout.end(0);
@@ -163,7 +164,8 @@ impl PendingCalls {
         slot.is_open = false;
         match &mut slot.holder {
             &mut Holder::Callback(index, tag) => {
-                slot.holder = Holder::Free(std::mem::replace(&mut self.free, correlation.slot));
+                let next = Holder::Free(std::mem::replace(&mut self.free, correlation.slot));
+                set_without_drop(&mut slot.holder, next);
                 self.occupied -= 1;
                 completions.is_room = true;
                 let function = self.functions.leave(index, completions);
@@ -397,6 +399,13 @@ impl Slot {
             _ => true,
         }
     }
+}
+
+/// Replaces a holder that owns nothing: [`Holder::Free`] or [`Holder::Callback`].
+#[inline]
+fn set_without_drop(holder: &mut Holder, next: Holder) {
+    debug_assert!(matches!(holder, Holder::Free(_) | Holder::Callback(..)));
+    std::mem::forget(std::mem::replace(holder, next));
 }
 
 fn unexpected_item() -> CallError {
