@@ -5,6 +5,7 @@
 //! buffers belong to the thread, so a resting connection has no buffers.
 
 use std::io;
+use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -222,7 +223,7 @@ impl Engine {
                 return Poll::Ready(Event::Goaway(goaway));
             }
         }
-        cx.waker().wake_by_ref();
+        give_way(cx);
         Poll::Pending
     }
 
@@ -467,6 +468,14 @@ impl Engine {
     }
 }
 
+/// Wakes the task again after the other tasks of the thread *and* the other sockets had their turn.
+/// A connection that always finds bytes would otherwise keep the runtime from looking at these.
+fn give_way(cx: &mut Context<'_>) {
+    if pin!(tokio::task::yield_now()).poll(cx).is_ready() {
+        cx.waker().wake_by_ref();
+    }
+}
+
 enum ReadProgress {
     Data,
     End,
@@ -490,5 +499,33 @@ fn oversize_error(header: Header, limit: u32) -> ReadError {
 impl From<Violation> for ReadError {
     fn from(Violation(message): Violation) -> Self {
         Self::Peer(ErrorCode::Protocol, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_gives_way_lets_other_sockets_be_read() {
+        let (mut near, far) = tokio::net::UnixStream::pair().unwrap();
+        let reading = tokio::spawn(async move { near.read_u8().await.unwrap() });
+        // The reader is registered before the byte comes.
+        tokio::task::yield_now().await;
+        assert_eq!(far.try_write(&[7]).unwrap(), 1);
+        let mut turns = 0;
+        let giving_way = std::future::poll_fn(|cx| match reading.is_finished() {
+            true => Poll::Ready(()),
+            false => {
+                turns += 1;
+                give_way(cx);
+                Poll::Pending
+            }
+        });
+        giving_way.await;
+        assert_eq!(reading.await.unwrap(), 7);
+        assert!(turns < 5, "{turns} turns before the socket was read");
     }
 }
