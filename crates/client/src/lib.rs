@@ -27,6 +27,7 @@
 //! | make many calls, a bounded number at a time, replies in order | [`Caller::call_all`] |
 //! | make many calls at once | [`Caller::call_batch`] |
 //! | pass replies to a function, without a future per call | [`Caller::callbacks`] |
+//! | the same, with one function call for all replies of a read | [`Caller::callbacks_in_batches`] |
 //! | send a message without a reply | [`Caller::one_way`] |
 //! | receive a stream of replies | [`Caller::stream`] |
 //! | use the first reply of several callees | [`race`] |
@@ -80,7 +81,7 @@ pub use agents::write::{Write, WriteReceipt};
 pub use builder::Builder;
 pub use calls::call::Call;
 pub use calls::call_all::CallAll;
-pub use calls::callbacks::Callbacks;
+pub use calls::callbacks::{Callbacks, RefusedCall};
 pub use calls::caller::Caller;
 pub use calls::race::race;
 pub use calls::replies::Replies;
@@ -97,6 +98,7 @@ pub use retry::RetryPolicy;
 pub use server::{Attachment, BorrowedRequest, ItemSender, ListenError, ListeningServer};
 pub use server::{ReplyBody, Request, Server};
 pub use state::exchange::WhenFull;
+pub use state::reply_batch::ReplyBatch;
 pub use streams::conversation::{AppendedBatch, Conversation, FollowMessages, Message};
 pub use streams::conversation::{MessagePage, MessageStatus, NewMessage};
 pub use streams::follow::Follow;

@@ -10,13 +10,14 @@ use tokio::time::Instant;
 use wire::{Flags, Kind};
 
 use crate::state::clock::Timeout;
-use crate::state::core::{Admission, Core, Life};
+use crate::state::core::{Admission, Core, Life, State};
 use crate::state::exchange::{enter_queue, leave_queue, window_full_error};
 use crate::state::functions::{Function, Functions};
 use crate::state::holder::Holder;
 use crate::state::link::{Outgoing, deadline_error, to_method};
 use crate::state::outcome::OnceFunction;
 use crate::state::queue::Ticket;
+use crate::state::reply_batch::ReplyBatch;
 use crate::state::routes::Hint;
 use crate::{CallError, Caller, Sent};
 
@@ -68,6 +69,21 @@ impl Caller {
     where
         F: Fn(u64, Result<&[u8], &CallError>) + Send + Sync + 'static,
     {
+        self.callbacks_in_batches(method, move |batch| {
+            for (tag, outcome) in batch {
+                function(tag, outcome);
+            }
+        })
+    }
+
+    /// Calls a method many times like [`Caller::callbacks`], and passes the outcomes that arrive
+    /// together to the function together. It can then make the next calls together, with
+    /// [`Callbacks::call_many`]. Outcomes that the function does not take from the iterator are
+    /// dropped. After a panic the function is called again with those that it had not taken.
+    pub fn callbacks_in_batches<F>(&self, method: &str, function: F) -> Callbacks
+    where
+        F: Fn(&mut ReplyBatch<'_>) + Send + Sync + 'static,
+    {
         Callbacks::new(self.clone(), method, function)
     }
 
@@ -90,7 +106,7 @@ impl Caller {
 impl Callbacks {
     pub(crate) fn new<F>(caller: Caller, method: &str, function: F) -> Self
     where
-        F: Fn(u64, Result<&[u8], &CallError>) + Send + Sync + 'static,
+        F: Fn(&mut ReplyBatch<'_>) + Send + Sync + 'static,
     {
         let timeout = caller.core().options.deadline;
         Self {
@@ -113,26 +129,41 @@ impl Callbacks {
     /// Makes a call. Fails, without calling the function, when the window is full (`busy`), there
     /// is no connection (`unavailable`) or the body is too large.
     pub fn call(&self, tag: u64, body: impl AsRef<[u8]>) -> Result<(), CallError> {
-        let outgoing = request(self.caller.name(), &self.method, body.as_ref());
+        self.call_many(&[(tag, body.as_ref())])
+            .map_err(|refused| refused.error)
+    }
+
+    /// Makes several calls, each with its tag and body, in order. Fails at the first one that
+    /// [`Callbacks::call`] would refuse; the calls before it are made.
+    pub fn call_many(&self, calls: &[(u64, &[u8])]) -> Result<(), RefusedCall> {
         let known = self.hint.load(Ordering::Relaxed);
         let mut hint = known;
-        let holder = |functions: &mut Functions| {
-            let known = self.function_index.load(Ordering::Relaxed);
-            let index = functions.enter(&self.function, known);
-            if index != known {
-                self.function_index.store(index, Ordering::Relaxed);
-            }
-            Holder::Callback(index, tag)
-        };
-        send_call(
-            self.caller.core(),
-            &outgoing,
-            self.timeout,
-            &mut hint,
-            holder,
-        )?;
+        let outcome = self.send_all(calls, &mut hint);
         if hint != known {
             self.hint.store(hint, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    #[inline]
+    fn send_all(&self, calls: &[(u64, &[u8])], hint: &mut Hint) -> Result<(), RefusedCall> {
+        let refused = |accepted, error| RefusedCall { accepted, error };
+        if self.timeout.is_over() && !calls.is_empty() {
+            return Err(refused(0, deadline_error(Sent::No)));
+        }
+        let mut state = self.caller.core().state.lock();
+        for (accepted, &(tag, body)) in calls.iter().enumerate() {
+            let outgoing = request(self.caller.name(), &self.method, body);
+            let holder = |functions: &mut Functions| {
+                let known = self.function_index.load(Ordering::Relaxed);
+                let index = functions.enter(&self.function, known);
+                if index != known {
+                    self.function_index.store(index, Ordering::Relaxed);
+                }
+                Holder::Callback(index, tag)
+            };
+            issue_call(&mut state, &outgoing, self.timeout, hint, holder)
+                .map_err(|error| refused(accepted, error))?;
         }
         Ok(())
     }
@@ -162,6 +193,17 @@ impl std::fmt::Debug for Callbacks {
     }
 }
 
+/// Error of [`Callbacks::call_many`]. The function is not called for the refused call and those after
+/// it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("call {accepted} of a batch (from 0) was refused: {error}")]
+pub struct RefusedCall {
+    /// Number of calls before the refused one, which were made.
+    pub accepted: usize,
+    /// Reason for the refusal.
+    pub error: CallError,
+}
+
 /// Makes one call and passes its outcome to `function`.
 pub(crate) fn on_reply(
     caller: &Caller,
@@ -171,7 +213,11 @@ pub(crate) fn on_reply(
 ) -> Result<(), CallError> {
     let timeout = caller.core().options.deadline;
     let outgoing = request(caller.name(), method, body);
-    send_call(caller.core(), &outgoing, timeout, &mut 0, |_| {
+    if timeout.is_over() {
+        return Err(deadline_error(Sent::No));
+    }
+    let mut state = caller.core().state.lock();
+    issue_call(&mut state, &outgoing, timeout, &mut 0, |_| {
         Holder::Once(function)
     })
 }
@@ -186,18 +232,15 @@ fn request<'a>(name: &'a str, method: &'a str, body: &'a [u8]) -> Outgoing<'a> {
     }
 }
 
-/// Sends a request and registers the holder of its reply.
-fn send_call(
-    core: &Core,
+/// Queues a request and registers the holder of its reply.
+#[inline]
+fn issue_call(
+    state: &mut State,
     outgoing: &Outgoing<'_>,
     timeout: Timeout,
     hint: &mut Hint,
     holder: impl FnOnce(&mut Functions) -> Holder,
 ) -> Result<(), CallError> {
-    if timeout.is_over() {
-        return Err(deadline_error(Sent::No));
-    }
-    let mut state = core.state.lock();
     match state.admits_call() {
         Admission::Open => {}
         Admission::Full => return Err(window_full_error(state.link.as_ref())),

@@ -16,21 +16,13 @@ use wire::Correlation;
 use crate::state::holder::Holder;
 use crate::state::outcome::{Answer, Callback, OnceFunction, Outcome};
 use crate::state::registry::{PendingSubscription, Receiver, Registration};
+use crate::state::reply_batch::{BorrowedReply, ReplyBatch};
 
 /// A callback to run with a copied reply.
 enum DeferredFunction {
     /// Index of the callback, and the call's tag.
     Callback(u32, u64),
     Once(OnceFunction),
-}
-
-/// A reply that lies completely in the chunk, with its callback; it is passed without a copy.
-struct BorrowedReply {
-    /// Index of the callback.
-    function: u32,
-    tag: u64,
-    start: u32,
-    end: u32,
 }
 
 /// Work that a change of the call table leaves for after the release of its lock.
@@ -111,11 +103,14 @@ impl Completions {
         for waker in self.wakers.drain(..) {
             waker.wake();
         }
-        for reply_in_chunk in self.borrowed.drain(..) {
-            let reply = &chunk[reply_in_chunk.start as usize..reply_in_chunk.end as usize];
-            let (_, callback) = &self.functions[reply_in_chunk.function as usize];
-            call(|| callback(reply_in_chunk.tag, Ok(reply)));
+        for replies in self
+            .borrowed
+            .chunk_by(|one, next| one.function == next.function)
+        {
+            let (_, callback) = &self.functions[replies[0].function as usize];
+            call_with_batch(callback, ReplyBatch::of_replies(replies, chunk));
         }
+        self.borrowed.clear();
         for (once, range) in self.borrowed_once.drain(..) {
             let reply = &chunk[range.start as usize..range.end as usize];
             call(|| once(Ok(reply)));
@@ -125,21 +120,42 @@ impl Completions {
                 Ok(body) => Ok(&body[..]),
                 Err(error) => Err(error),
             };
-            call(|| match deferred {
+            match deferred {
                 DeferredFunction::Callback(function, tag) => {
-                    self.functions[function as usize].1(tag, answer)
+                    let (_, callback) = &self.functions[function as usize];
+                    call_with_batch(callback, ReplyBatch::of_one(tag, answer));
                 }
-                DeferredFunction::Once(once) => once(answer),
-            });
+                DeferredFunction::Once(once) => {
+                    call(|| once(answer));
+                }
+            }
         }
         self.functions.clear();
     }
 }
 
-/// Calls a callback. A panic affects neither the connection nor other callbacks; the panic hook has
-/// reported it.
-fn call(callback: impl FnOnce()) {
-    let _ = catch_unwind(AssertUnwindSafe(callback));
+/// Calls a callback. Returns false if it panicked. That affects neither the connection nor other
+/// callbacks; the panic hook has reported it.
+fn call(callback: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(callback)).is_ok()
+}
+
+/// Calls a callback with a batch. After a panic it is called again with the outcomes that it had not
+/// taken.
+fn call_with_batch(callback: &Arc<Callback>, mut batch: ReplyBatch<'_>) {
+    loop {
+        let before = batch.len();
+        if call(|| callback(&mut batch)) {
+            return;
+        }
+        if batch.len() == before {
+            // The function panics before it takes an outcome. It gets each of them only once.
+            batch.next();
+        }
+        if batch.len() == 0 {
+            return;
+        }
+    }
 }
 
 /// Returns the range of `part` in `whole`; `None` if it lies outside.
@@ -168,12 +184,14 @@ mod tests {
     fn a_callback_that_panics_does_not_keep_the_others_from_running() {
         let count = Arc::new(std::sync::atomic::AtomicU64::new(0));
         let seen = count.clone();
-        let callback: Arc<Callback> = Arc::new(move |tag, answer| {
-            assert_ne!(tag, 1, "this one fails on purpose");
-            seen.fetch_add(
-                answer.unwrap().len() as u64,
-                std::sync::atomic::Ordering::Relaxed,
-            );
+        let callback: Arc<Callback> = Arc::new(move |batch| {
+            for (tag, answer) in batch {
+                assert_ne!(tag, 1, "this one fails on purpose");
+                seen.fetch_add(
+                    answer.unwrap().len() as u64,
+                    std::sync::atomic::Ordering::Relaxed,
+                );
+            }
         });
         let mut completions = Completions::default();
         let chunk = *b"abcdef";
@@ -183,5 +201,54 @@ mod tests {
         }
         completions.finish(&chunk);
         assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn a_callback_that_panics_before_it_takes_an_outcome_ends() {
+        let calls = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let counted = calls.clone();
+        let callback: Arc<Callback> = Arc::new(move |_| {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            panic!("this one fails on purpose");
+        });
+        let mut completions = Completions::default();
+        let chunk = *b"abcdef";
+        for tag in 0..3 {
+            let function = completions.function(1, &callback);
+            completions.call_later(function, tag, Ok(&chunk[..2]), &chunk);
+        }
+        completions.finish(&chunk);
+        assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn outcomes_of_one_callback_in_a_row_are_one_batch() {
+        let batches = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let note = |name: &'static str| -> Arc<Callback> {
+            let batches = batches.clone();
+            Arc::new(move |batch| {
+                let tags = batch.map(|(tag, answer)| (tag, answer.map(<[u8]>::to_vec).ok()));
+                batches.lock().push((name, tags.collect::<Vec<_>>()));
+            })
+        };
+        let (one, two) = (note("one"), note("two"));
+        let mut completions = Completions::default();
+        let chunk = *b"abcdef";
+        for (id, callback, tag) in [(1, &one, 1), (1, &one, 2), (2, &two, 3), (1, &one, 4)] {
+            let function = completions.function(id, callback);
+            let reply = &chunk[tag as usize..][..1];
+            completions.call_later(function, tag, Ok(reply), &chunk);
+        }
+        let function = completions.function(1, &one);
+        completions.call_later(function, 5, Ok(b"copied"), &chunk);
+        completions.finish(&chunk);
+        let reply = |tag: u64, body: &[u8]| (tag, Some(body.to_vec()));
+        let expected = [
+            ("one", vec![reply(1, b"b"), reply(2, b"c")]),
+            ("two", vec![reply(3, b"d")]),
+            ("one", vec![reply(4, b"e")]),
+            ("one", vec![reply(5, b"copied")]),
+        ];
+        assert_eq!(*batches.lock(), expected);
     }
 }

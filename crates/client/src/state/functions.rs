@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn function() -> Function {
-        Function::new(Arc::new(|_, _| {}))
+        Function::new(Arc::new(|_| {}))
     }
 
     fn count(function: &Function) -> usize {

@@ -13,4 +13,5 @@ pub(crate) mod outcome;
 pub(crate) mod pending;
 pub(crate) mod queue;
 pub(crate) mod registry;
+pub(crate) mod reply_batch;
 pub(crate) mod routes;

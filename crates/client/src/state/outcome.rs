@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::CallError;
+use crate::state::reply_batch::ReplyBatch;
 
 /// Outcome of a call.
 pub(crate) type Outcome = Result<Bytes, CallError>;
@@ -10,8 +11,9 @@ pub(crate) type Outcome = Result<Bytes, CallError>;
 /// An answer, borrowed from the chunk that was read.
 pub(crate) type Answer<'a> = Result<&'a [u8], CallError>;
 
-/// A function called for every reply of many calls, with the call's tag.
-pub(crate) type Callback = dyn Fn(u64, Result<&[u8], &CallError>) + Send + Sync;
+/// A function called for the outcomes of many calls. It is called until it has taken all of a batch,
+/// or returns.
+pub(crate) type Callback = dyn Fn(&mut ReplyBatch<'_>) + Send + Sync;
 
 /// A function called with the reply of one call.
 pub(crate) type OnceFunction = Box<dyn FnOnce(Result<&[u8], &CallError>) + Send>;

@@ -15,6 +15,7 @@ mod backpressure;
 mod bad_input;
 mod blocking;
 mod borrowed_handlers;
+mod callback_batches;
 mod cancelling;
 mod connection_loss;
 mod deadlines;

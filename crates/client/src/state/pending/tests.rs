@@ -24,14 +24,15 @@ impl Bench {
     fn new() -> Self {
         let ends = Ends::default();
         let noted = ends.clone();
-        let callback: Arc<Callback> =
-            Arc::new(move |tag: u64, outcome: Result<&[u8], &CallError>| {
+        let callback: Arc<Callback> = Arc::new(move |batch| {
+            for (tag, outcome) in batch {
                 let line = match outcome {
                     Ok(body) => String::from_utf8_lossy(body).into_owned(),
                     Err(error) => error.code.to_string(),
                 };
                 noted.lock().entry(tag).or_default().push(line);
-            });
+            }
+        });
         Self {
             pending: PendingCalls::default(),
             ends,
