@@ -124,8 +124,8 @@ fn setup(matrix: &Matrix, layouts: &[Layout]) -> Setup {
             ),
             note(
                 "Callback",
-                "`Caller::callbacks`, each reply makes the next call of its slot; the clock is read 16 times \
-                 a window",
+                "`Caller::callbacks_in_batches`, each reply makes the next call of its slot; the clock is \
+                 read once for the replies of a read",
             ),
         ],
     }

@@ -1,22 +1,22 @@
 //! Window of calls in which each reply makes the next call of its slot.
 //!
 //! The slots belong to the thread, like all state of a role: there is no lock between a reply and
-//! the next call.
+//! the next call. Replies that arrive together are handled together, as the floor does: the clock is
+//! read once for them, so a latency includes the wait for the rest of its batch, and their next
+//! calls are made under one lock.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use client::{CallError, Callbacks, Caller};
+use client::{CallError, Callbacks, Caller, RefusedCall, ReplyBatch};
 use tokio::sync::Notify;
 
 use super::{Amount, Calls, ECHO, LoadSpec, check};
 use bench::workload::role::Failure;
 use meter::clock::now_ns;
 
-/// Number of clock readings per window. A latency is as long as the window takes, so a reading that
-/// serves a sixteenth of the window's replies is off by at most a sixteenth of a latency. A call
-/// begins at the reading that ended the one before it, so no time is lost between readings.
-const READINGS: u32 = 16;
+/// Calls that are made together at most.
+const TOGETHER_MAX: usize = 32;
 
 thread_local! {
     static SLOTS: RefCell<Option<Slots>> = const { RefCell::new(None) };
@@ -30,16 +30,7 @@ struct Slots {
     /// Send time of each slot's call.
     sent_ns: Vec<u64>,
     running: u32,
-    clock: Clock,
     done: Arc<Notify>,
-}
-
-/// Clock that is read once for several replies.
-struct Clock {
-    now_ns: u64,
-    /// Replies for which the current reading is still used.
-    left: u32,
-    serves: u32,
 }
 
 pub(super) async fn run(
@@ -49,18 +40,15 @@ pub(super) async fn run(
 ) -> Result<Calls, Failure> {
     let done = Arc::new(Notify::new());
     let slots = Slots {
-        callbacks: caller.callbacks(ECHO, answered),
+        callbacks: caller.callbacks_in_batches(ECHO, answered),
         calls: Calls::begin(amount),
         body: vec![7; spec.size],
         sent_ns: vec![0; spec.in_flight as usize],
         running: spec.in_flight,
-        clock: Clock::new(spec.in_flight / READINGS),
         done: done.clone(),
     };
     SLOTS.set(Some(slots));
-    for slot in 0..u64::from(spec.in_flight) {
-        with_slots(|slots| slots.call_next(slot, now_ns()));
-    }
+    with_slots(|slots| slots.call_next(0..u64::from(spec.in_flight), now_ns()));
     done.notified().await;
     let slots = SLOTS.take().ok_or("the slots are gone")?;
     Ok(slots.calls)
@@ -71,84 +59,116 @@ fn with_slots(change: impl FnOnce(&mut Slots)) {
     SLOTS.with_borrow_mut(|slots| slots.as_mut().map(change));
 }
 
-#[inline]
-fn answered(slot: u64, outcome: Result<&[u8], &CallError>) {
-    with_slots(|slots| {
-        let done_ns = slots.clock.read(now_ns);
-        let outcome = match outcome {
-            Ok(reply) => check(reply, slots.body.len()),
-            Err(error) => Err(error.clone()),
-        };
-        let sent_ns = slots.sent_ns[slot as usize];
-        slots.calls.ended(sent_ns, done_ns, outcome);
-        slots.call_next(slot, done_ns);
-    });
+fn answered(batch: &mut ReplyBatch<'_>) {
+    with_slots(|slots| slots.take(batch, now_ns()));
 }
 
 impl Slots {
-    /// Makes the next call of a slot. The last slot to finish ends the run.
-    fn call_next(&mut self, slot: u64, now_ns: u64) {
-        if !self.call(slot, now_ns) {
-            self.running -= 1;
-            if self.running == 0 {
-                self.done.notify_one();
+    /// Counts the outcomes of a batch and makes the next calls of its slots.
+    fn take(&mut self, batch: &mut ReplyBatch<'_>, now_ns: u64) {
+        let mut ended = [0; TOGETHER_MAX];
+        while batch.len() > 0 {
+            let mut count = 0;
+            for (slot, outcome) in batch.by_ref().take(TOGETHER_MAX) {
+                let outcome = match outcome {
+                    Ok(reply) => check(reply, self.body.len()),
+                    Err(error) => Err(error.clone()),
+                };
+                let sent_ns = self.sent_ns[slot as usize];
+                self.calls.ended(sent_ns, now_ns, outcome);
+                ended[count] = slot;
+                count += 1;
             }
+            self.call_next(ended[..count].iter().copied(), now_ns);
         }
     }
 
-    fn call(&mut self, slot: u64, now_ns: u64) -> bool {
-        if !self.calls.next(now_ns) {
-            return false;
-        }
-        self.sent_ns[slot as usize] = now_ns;
-        match self.callbacks.call(slot, &self.body) {
-            Ok(()) => true,
-            Err(error) => {
-                self.calls.ended(now_ns, now_ns, Err(error));
-                false
+    /// Makes the next call of each of these slots. The last slot to finish ends the run.
+    fn call_next(&mut self, slots: impl IntoIterator<Item = u64>, now_ns: u64) {
+        let mut slots = slots.into_iter();
+        loop {
+            let mut next: [(u64, &[u8]); TOGETHER_MAX] = [(0, &[]); TOGETHER_MAX];
+            let mut count = 0;
+            let mut taken = 0;
+            for slot in slots.by_ref().take(TOGETHER_MAX) {
+                taken += 1;
+                if self.calls.next(now_ns) {
+                    self.sent_ns[slot as usize] = now_ns;
+                    next[count] = (slot, &self.body);
+                    count += 1;
+                } else {
+                    self.running -= 1;
+                }
             }
+            if let Err(refused) = self.callbacks.call_many(&next[..count]) {
+                let RefusedCall { accepted, error } = refused;
+                refuse(&mut self.calls, count - accepted, now_ns, &error);
+                self.running -= (count - accepted) as u32;
+            }
+            if taken < TOGETHER_MAX {
+                break;
+            }
+        }
+        if self.running == 0 {
+            self.done.notify_one();
         }
     }
 }
 
-impl Clock {
-    fn new(serves: u32) -> Self {
-        Self {
-            now_ns: 0,
-            left: 0,
-            serves: serves.max(1),
-        }
-    }
-
-    fn read(&mut self, look: impl FnOnce() -> u64) -> u64 {
-        if self.left == 0 {
-            self.now_ns = look();
-            self.left = self.serves;
-        }
-        self.left -= 1;
-        self.now_ns
+/// Counts calls that were refused.
+#[cold]
+fn refuse(calls: &mut Calls, count: usize, now_ns: u64, error: &CallError) {
+    for _ in 0..count {
+        calls.ended(now_ns, now_ns, Err(error.clone()));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use client::Client;
+
+    use super::super::RpcMode;
+    use super::super::server;
     use super::*;
 
+    /// Runs this many calls. Returns the number of completed ones and of refused ones.
+    fn counts(address: &str, in_flight: u32, in_flight_max: usize, count: u64) -> (u64, u64) {
+        let runtime = bench::workload::role::runtime().unwrap();
+        let calls = runtime.block_on(async {
+            let listening = server::echo().listen(address).await.unwrap();
+            let builder = Client::builder().in_flight_max(in_flight_max);
+            let caller = builder.connect_caller(listening.address()).await.unwrap();
+            let spec = LoadSpec {
+                address: None,
+                mode: RpcMode::Callback,
+                in_flight,
+                size: 16,
+                amount: Amount::Calls(count),
+            };
+            run(&spec, &caller, spec.amount).await.unwrap()
+        });
+        let measured = calls.into_called().tally.over(1);
+        let refused = measured.errors.get("busy").copied().unwrap_or(0);
+        assert_eq!(measured.sent, count);
+        (measured.completed, refused)
+    }
+
     #[test]
-    fn the_clock_is_read_at_most_16_times_per_window() {
-        let looks = |in_flight: u32| {
-            let mut clock = Clock::new(in_flight / READINGS);
-            let mut looks = 0;
-            for _ in 0..in_flight {
-                let mut look = || {
-                    looks += 1;
-                    looks
-                };
-                let read = clock.read(&mut look);
-                assert_eq!(read, looks);
-            }
-            looks
-        };
-        assert_eq!([1, 10, 64, 256].map(looks), [1, 10, 16, 16]);
+    fn every_call_of_a_window_is_counted_once() {
+        let together = TOGETHER_MAX as u32;
+        for in_flight in [1, 10, together - 1, together, together + 1, 256] {
+            let address = format!("inproc://callbacks-{in_flight}");
+            assert_eq!(counts(&address, in_flight, 1_000, 2_000), (2_000, 0));
+        }
+        // Fewer calls than the window.
+        assert_eq!(counts("inproc://callbacks-few", 100, 1_000, 7), (7, 0));
+    }
+
+    #[test]
+    fn refused_calls_end_their_slots() {
+        assert_eq!(
+            counts("inproc://callbacks-full", 100, 60, 2_000),
+            (1_960, 40)
+        );
     }
 }
