@@ -2,9 +2,9 @@
 //!
 //! One step takes all blocks that have been built, writes them back to back, syncs once, and
 //! publishes per shard how far it is durable. Blocks that are built meanwhile share the next sync.
-//! There is no cap on their size and no delay to wait for more. The first failed or short write, or
-//! the first failed sync, latches the journal: nothing is ever written after a hole, and no sync is
-//! retried.
+//! There is no cap on their size and no delay to wait for more; the line's thread only gives way to
+//! threads that are ready to run when many append. The first failed or short write, or the first
+//! failed sync, latches the journal: nothing is ever written after a hole, and no sync is retried.
 //!
 //! In bulk, a [`Syncer`] does the sync, and the line meanwhile writes the blocks that are built. Only syncs
 //! wait for each other: blocks are published when a sync has ended that began after they were written.

@@ -2,9 +2,10 @@
 //! there is nothing to do.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::background::Background;
 use crate::filing::Step;
@@ -18,6 +19,16 @@ const HINT_DELAY: Duration = Duration::from_millis(1);
 
 /// Idle time before memory is freed.
 const IDLE_DELAY: Duration = Duration::from_secs(5);
+
+/// Number of records of a step after which the line gives way: many are appended at the same time.
+const GIVE_WAY_RECORDS: u64 = 4;
+
+/// Longest time that the line may be without the CPU after it gave way. Longer means that a thread runs
+/// that does not append.
+const GIVE_WAY_LIMIT: Duration = Duration::from_millis(2);
+
+/// Range of the number of steps without giving way after it took too long.
+const GIVE_WAY_PAUSE: RangeInclusive<u32> = 64..=16_384;
 
 /// Interval of retries when the disk is full.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -78,9 +89,17 @@ fn spawn(
 
 fn run_line(mut line: Line, shared: &Shared) {
     let bell = &shared.doorbell;
+    let mut yielding = Yielding::default();
+    let mut records = shared.counters.records.load(Ordering::Relaxed);
     loop {
         let is_closing = shared.is_closing.load(Ordering::SeqCst);
-        match line.step() {
+        let step = line.step();
+        let before = records;
+        records = shared.counters.records.load(Ordering::Relaxed);
+        if records - before >= GIVE_WAY_RECORDS {
+            yielding.give_way();
+        }
+        match step {
             LineStep::Worked if line.owes_hint() && !is_closing => bell.sleep(Some(HINT_DELAY)),
             LineStep::Worked => {}
             LineStep::Failed => return,
@@ -107,6 +126,44 @@ fn run_line(mut line: Line, shared: &Shared) {
             }
             LineStep::Starved => bell.sleep(None),
         }
+    }
+}
+
+/// Gives the CPU to threads that are ready to run, so that what they append shares the next sync. This
+/// costs no time if a CPU is free.
+#[derive(Default)]
+struct Yielding {
+    /// Number of steps until the next attempt.
+    pause: u32,
+    /// Length of the last pause; 0 if the last attempt was short.
+    last_pause: u32,
+}
+
+impl Yielding {
+    fn give_way(&mut self) {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return;
+        }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the time is that of the CPU, which no simulation owns"
+        )]
+        let now = Instant::now;
+        let start = now();
+        thread::yield_now();
+        self.note(now().duration_since(start));
+    }
+
+    /// Pauses the attempts, each time for longer, after one that took too long.
+    fn note(&mut self, took: Duration) {
+        if took <= GIVE_WAY_LIMIT {
+            self.last_pause = 0;
+            return;
+        }
+        let (min, max) = GIVE_WAY_PAUSE.into_inner();
+        self.last_pause = (2 * self.last_pause).clamp(min, max);
+        self.pause = self.last_pause;
     }
 }
 
@@ -140,5 +197,30 @@ impl Drop for LatchOnPanic {
             self.shared
                 .fail(format!("the {} thread panicked", self.name));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_to_give_way_pause_for_longer_each_time_they_take_long() {
+        let mut yielding = Yielding::default();
+        let (min, max) = GIVE_WAY_PAUSE.into_inner();
+        let mut expected = min;
+        for _ in 0..12 {
+            yielding.note(GIVE_WAY_LIMIT + Duration::from_nanos(1));
+            assert_eq!(yielding.pause, expected);
+            for _ in 0..expected {
+                yielding.give_way();
+            }
+            assert_eq!(yielding.pause, 0);
+            expected = (2 * expected).min(max);
+        }
+        yielding.note(GIVE_WAY_LIMIT);
+        assert_eq!(yielding.pause, 0);
+        yielding.note(2 * GIVE_WAY_LIMIT);
+        assert_eq!(yielding.pause, min);
     }
 }

@@ -59,14 +59,14 @@ fn browser(args: &[&str]) -> Result<()> {
 fn scale(args: &[&str]) -> Result<()> {
     install()?;
     let (program, rest) = match args {
-        ["--program", program, rest @ ..] => ((*program).to_owned(), rest),
+        ["--program", program, rest @ ..] => (std::path::absolute(program)?, rest),
         rest => {
             let build = &mut cargo(&["build", "--release", "--package", "telpher"]);
             step::run("build the node", build, 60 * MINUTE)?;
-            let program = tree::root()?.join("target/release/telpher");
-            (program.to_string_lossy().into_owned(), rest)
+            (tree::root()?.join("target/release/telpher"), rest)
         }
     };
+    let program = program.to_string_lossy();
     let mut all = vec!["tools/scale.mjs", &*program];
     // The shares of a core are those of an optimized program.
     if !matches!(args, ["--program", ..]) {
