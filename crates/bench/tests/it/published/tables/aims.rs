@@ -136,11 +136,11 @@ fn callbacks() -> Aim {
 
 fn slim() -> Aim {
     let key = |target: &str| {
-        format!("{target}-agent-request-reply-c1-s16-r0-f1-applications=slimctl-protocol=slim")
+        format!("{target}-agent-request-reply-c1-s16-r0-f1-applications=raw-protocol=slim")
     };
-    let found = pair("slim-nodes", key("telpher"), key("slim"), CPU);
+    let found = pair("slim-raw", key("telpher"), key("slim"), CPU);
     Aim {
-        load: "SLIM protocol, requests of 16 B",
+        load: "SLIM protocol, requests of 16 B without sessions",
         rival: "SLIM's node",
         figures: vec![("node CPU", "≤ 0.45 ×", found)],
     }
