@@ -79,8 +79,8 @@ pub enum Outgoing<'a> {
         /// The message.
         message: Message<'a>,
     },
-    /// One-way messages for one of the client's subscriptions. Either all messages are queued, or no
-    /// message is.
+    /// One-way messages for one of the client's subscriptions. The queue accepts all messages
+    /// or refuses all.
     Sends {
         /// The subscription.
         to: &'a Name,

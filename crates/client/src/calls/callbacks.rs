@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use tokio::time::Instant;
 use wire::{Flags, Kind};
 
@@ -147,11 +148,12 @@ impl Callbacks {
 
     #[inline]
     fn send_all(&self, calls: &[(u64, &[u8])], hint: &mut Hint) -> Result<(), RefusedCall> {
-        let refused = |accepted, error| RefusedCall { accepted, error };
-        if self.timeout.is_over() && !calls.is_empty() {
-            return Err(refused(0, deadline_error(Sent::No)));
+        if calls.is_empty() {
+            return Ok(());
         }
-        let mut state = self.caller.core().state.lock();
+        let refused = |accepted, error| RefusedCall { accepted, error };
+        let mut state =
+            lock_in_time(self.caller.core(), self.timeout).map_err(|error| refused(0, error))?;
         for (accepted, &(tag, body)) in calls.iter().enumerate() {
             let outgoing = request(self.caller.name(), &self.method, body);
             let holder = |functions: &mut Functions| {
@@ -213,10 +215,7 @@ pub(crate) fn on_reply(
 ) -> Result<(), CallError> {
     let timeout = caller.core().options.deadline;
     let outgoing = request(caller.name(), method, body);
-    if timeout.is_over() {
-        return Err(deadline_error(Sent::No));
-    }
-    let mut state = caller.core().state.lock();
+    let mut state = lock_in_time(caller.core(), timeout)?;
     issue_call(&mut state, &outgoing, timeout, &mut 0, |_| {
         Holder::Once(function)
     })
@@ -229,6 +228,15 @@ fn request<'a>(name: &'a str, method: &'a str, body: &'a [u8]) -> Outgoing<'a> {
         target: to_method(name, method),
         metadata: &[],
         body,
+    }
+}
+
+/// Locks the state for calls with this timeout, unless it is over.
+#[inline]
+fn lock_in_time(core: &Core, timeout: Timeout) -> Result<MutexGuard<'_, State>, CallError> {
+    match timeout.is_over() {
+        true => Err(deadline_error(Sent::No)),
+        false => Ok(core.state.lock()),
     }
 }
 

@@ -180,6 +180,17 @@ mod tests {
         assert_eq!(range_in(&whole, &whole[1..]), None);
     }
 
+    /// Calls the callback with three replies of two bytes, with the tags 0, 1 and 2.
+    fn finish_three(callback: &Arc<Callback>) {
+        let mut completions = Completions::default();
+        let chunk = *b"abcdef";
+        for tag in 0..3 {
+            let function = completions.function(1, callback);
+            completions.call_later(function, tag, Ok(&chunk[..2]), &chunk);
+        }
+        completions.finish(&chunk);
+    }
+
     #[test]
     fn a_callback_that_panics_does_not_keep_the_others_from_running() {
         let count = Arc::new(std::sync::atomic::AtomicU64::new(0));
@@ -193,13 +204,7 @@ mod tests {
                 );
             }
         });
-        let mut completions = Completions::default();
-        let chunk = *b"abcdef";
-        for tag in 0..3 {
-            let function = completions.function(1, &callback);
-            completions.call_later(function, tag, Ok(&chunk[..2]), &chunk);
-        }
-        completions.finish(&chunk);
+        finish_three(&callback);
         assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 4);
     }
 
@@ -211,13 +216,7 @@ mod tests {
             counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             panic!("this one fails on purpose");
         });
-        let mut completions = Completions::default();
-        let chunk = *b"abcdef";
-        for tag in 0..3 {
-            let function = completions.function(1, &callback);
-            completions.call_later(function, tag, Ok(&chunk[..2]), &chunk);
-        }
-        completions.finish(&chunk);
+        finish_three(&callback);
         assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 3);
     }
 

@@ -95,46 +95,37 @@ impl TwoThreads {
     }
 }
 
-#[tokio::test]
-async fn message_to_an_idle_client_of_another_thread_does_not_wake_its_task() {
+/// Sends messages of `size` bytes from the first to the second client, one at a time. Returns how
+/// often the task of a connection was polled meanwhile.
+async fn polls_for_messages(connection: usize, count: u8, size: usize) -> usize {
     let threads = TwoThreads::new().await;
     let mut a = Agent::subscribed(&threads.bench, "a", 1).await;
     let mut b = Agent::subscribed(&threads.bench, "b", 2).await;
-    let before = threads.polls(1);
-    for index in 0..100u8 {
-        a.publish(b.name(), ONE, &[index]);
-        assert_eq!(b.received().await.payload, [index]);
+    let before = threads.polls(connection);
+    for index in 0..count {
+        let payload = vec![index; size];
+        a.publish(b.name(), ONE, &payload);
+        assert_eq!(b.received().await.payload, payload);
     }
-    let polls = threads.polls(1) - before;
+    threads.polls(connection) - before
+}
+
+#[tokio::test]
+async fn message_to_an_idle_client_of_another_thread_does_not_wake_its_task() {
+    let polls = polls_for_messages(1, 100, 1).await;
     // A few are left for what the client itself sends, such as WINDOW_UPDATE.
     assert!(polls < 10, "{polls} polls for 100 messages");
 }
 
 #[tokio::test]
 async fn one_request_polls_the_senders_task_once() {
-    let threads = TwoThreads::new().await;
-    let mut a = Agent::subscribed(&threads.bench, "a", 1).await;
-    let mut b = Agent::subscribed(&threads.bench, "b", 2).await;
-    let before = threads.polls(0);
-    for index in 0..100u8 {
-        a.publish(b.name(), ONE, &[index]);
-        assert_eq!(b.received().await.payload, [index]);
-    }
-    let polls = threads.polls(0) - before;
+    let polls = polls_for_messages(0, 100, 1).await;
     assert!(polls < 120, "{polls} polls for 100 messages");
 }
 
 #[tokio::test]
 async fn large_queue_is_sent_by_the_receivers_task() {
-    let threads = TwoThreads::new().await;
-    let mut a = Agent::subscribed(&threads.bench, "a", 1).await;
-    let mut b = Agent::subscribed(&threads.bench, "b", 2).await;
-    let before = threads.polls(1);
-    for index in 0..20u8 {
-        a.publish(b.name(), ONE, &[index; 40_000]);
-        assert_eq!(b.received().await.payload, [index; 40_000]);
-    }
-    assert!(threads.polls(1) - before >= 20);
+    assert!(polls_for_messages(1, 20, 40_000).await >= 20);
 }
 
 #[tokio::test]

@@ -48,7 +48,12 @@ pub(super) async fn run(
         done: done.clone(),
     };
     SLOTS.set(Some(slots));
-    with_slots(|slots| slots.call_next(0..u64::from(spec.in_flight), now_ns()));
+    let all: Vec<u64> = (0..u64::from(spec.in_flight)).collect();
+    with_slots(|slots| {
+        for together in all.chunks(TOGETHER_MAX) {
+            slots.call_next(together, now_ns());
+        }
+    });
     done.notified().await;
     let slots = SLOTS.take().ok_or("the slots are gone")?;
     Ok(slots.calls)
@@ -79,35 +84,28 @@ impl Slots {
                 ended[count] = slot;
                 count += 1;
             }
-            self.call_next(ended[..count].iter().copied(), now_ns);
+            self.call_next(&ended[..count], now_ns);
         }
     }
 
-    /// Makes the next call of each of these slots. The last slot to finish ends the run.
-    fn call_next(&mut self, slots: impl IntoIterator<Item = u64>, now_ns: u64) {
-        let mut slots = slots.into_iter();
-        loop {
-            let mut next: [(u64, &[u8]); TOGETHER_MAX] = [(0, &[]); TOGETHER_MAX];
-            let mut count = 0;
-            let mut taken = 0;
-            for slot in slots.by_ref().take(TOGETHER_MAX) {
-                taken += 1;
-                if self.calls.next(now_ns) {
-                    self.sent_ns[slot as usize] = now_ns;
-                    next[count] = (slot, &self.body);
-                    count += 1;
-                } else {
-                    self.running -= 1;
-                }
+    /// Makes the next call of each of these slots, at most [`TOGETHER_MAX`]. The last slot to finish
+    /// ends the run.
+    fn call_next(&mut self, slots: &[u64], now_ns: u64) {
+        let mut next: [(u64, &[u8]); TOGETHER_MAX] = [(0, &[]); TOGETHER_MAX];
+        let mut count = 0;
+        for &slot in slots {
+            if self.calls.next(now_ns) {
+                self.sent_ns[slot as usize] = now_ns;
+                next[count] = (slot, &self.body);
+                count += 1;
+            } else {
+                self.running -= 1;
             }
-            if let Err(refused) = self.callbacks.call_many(&next[..count]) {
-                let RefusedCall { accepted, error } = refused;
-                refuse(&mut self.calls, count - accepted, now_ns, &error);
-                self.running -= (count - accepted) as u32;
-            }
-            if taken < TOGETHER_MAX {
-                break;
-            }
+        }
+        if let Err(refused) = self.callbacks.call_many(&next[..count]) {
+            let RefusedCall { accepted, error } = refused;
+            refuse(&mut self.calls, count - accepted, now_ns, &error);
+            self.running -= (count - accepted) as u32;
         }
         if self.running == 0 {
             self.done.notify_one();
