@@ -165,14 +165,11 @@ impl<'a, L: Leader> Connection<'a, L> {
             sink: client,
             ..
         } = self;
+        // A leader may end before the first poll of `outward`. The request must be answered then, too.
+        record(&frame, unanswered, is_authenticating);
         let outward = async {
             let mut frame = frame;
             loop {
-                let asked = PendingRequest::of(&frame);
-                *is_authenticating |= asked.is_for_authentication();
-                if asked.has_answer() {
-                    unanswered.push(asked);
-                }
                 if write_frame(&*sink, &frame).await.is_err() {
                     // A response may be on its way to the client, which must be complete.
                     is_lost.notify_one();
@@ -186,6 +183,7 @@ impl<'a, L: Leader> Connection<'a, L> {
                     Some(next) => next,
                     None => return Ok::<_, CloseCause>(ExchangeEnd::Client),
                 };
+                record(&frame, unanswered, is_authenticating);
             }
         };
         let inward = Responses::new(source).pass(client, unanswered, end, &is_lost);
@@ -195,6 +193,15 @@ impl<'a, L: Leader> Connection<'a, L> {
         };
         sink.close();
         ended
+    }
+}
+
+/// Records a request that is passed to a leader.
+fn record(frame: &Bytes, unanswered: &Unanswered, is_authenticating: &mut bool) {
+    let asked = PendingRequest::of(frame);
+    *is_authenticating |= asked.is_for_authentication();
+    if asked.has_answer() {
+        unanswered.push(asked);
     }
 }
 

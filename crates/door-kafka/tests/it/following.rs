@@ -32,6 +32,8 @@ enum Services {
     Door(Door),
     /// They do not answer. The streams stay open here.
     Silent(Arc<Mutex<Vec<Stream>>>),
+    /// They have ended when a connection to them is made.
+    Ended,
 }
 
 impl Leader for Found {
@@ -44,6 +46,7 @@ impl Leader for Found {
                 tokio::spawn(async move { door.serve(Arrived { stream: far, local }).await });
             }
             Services::Silent(streams) => streams.lock().push(far),
+            Services::Ended => drop(far),
         }
         let end: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(std::future::pending());
         Some(LeaderStream { stream, end })
@@ -322,6 +325,19 @@ async fn connection_stays_when_the_leader_changes() {
         }
         // The end of the connection is on its way.
         tokio::task::yield_now().await;
+    }
+}
+
+/// The time is paused: a request that is lost fails at once, not when a test runs too long.
+#[tokio::test(start_paused = true)]
+async fn no_request_is_lost_when_the_leader_has_just_ended() {
+    let leader = Found::with(Some(known(false)), Some(Services::Ended));
+    let (mut client, request) = (connect(&leader), of_topic("t"));
+    // Reading and writing are polled in any order.
+    for _ in 0..100 {
+        let asked = client.ask(9, &request);
+        let response = tokio::time::timeout(Duration::from_secs(10), asked).await;
+        check_topic(&response.expect("no answer").topics[0]);
     }
 }
 
