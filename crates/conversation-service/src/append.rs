@@ -91,6 +91,11 @@ impl Conversations {
         self.store.journal.round()
     }
 
+    /// Returns whether a round is one of these conversations.
+    pub fn is_round(&self, round: &Round) -> bool {
+        round.is_of(&self.store.journal)
+    }
+
     /// Like [`Conversations::append`], decided at once and in a round; `None`, with nothing changed,
     /// if it would have to read from the disk.
     pub fn append_at_once(

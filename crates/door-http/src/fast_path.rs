@@ -37,13 +37,13 @@ impl FastPath for FrequentRequests {
         self.gate.admit("").is_ok()
     }
 
-    fn answer(
+    fn answer<'a>(
         &self,
         desk: &mut Desk,
-        request: &FastRequest<'_>,
+        request: &FastRequest<'a>,
         _peer: IpAddr,
         reply: &mut Reply,
-    ) -> Verdict {
+    ) -> Verdict<'a> {
         match self.gate.admit(request.token) {
             Ok(pass) if request.path == TAKE_PATH => {
                 http_quotas::answer_take(&self.shared.node, &pass, desk, request, reply)

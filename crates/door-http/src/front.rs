@@ -154,8 +154,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             }
             let start = Instant::now();
             let (desk, reply) = (&mut self.desk, &mut self.reply);
-            let verdict = self.fast_path.answer(desk, &request, self.peer, reply);
-            match verdict {
+            match self.fast_path.answer(desk, &request, self.peer, reply) {
                 Verdict::Answered => {}
                 Verdict::When(durables) => wait_for(self.fast_path, durables, reply).await,
                 Verdict::Later(later) => {
@@ -197,10 +196,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             self.io.write_all(&self.out).await?;
             self.io.flush().await
         };
-        match tokio::time::timeout(READER_LIMIT, writing).await {
-            Ok(written) => written?,
-            Err(_) => return Err(io::ErrorKind::TimedOut.into()),
-        }
+        tokio::time::timeout(READER_LIMIT, writing).await??;
         self.out.clear();
         Ok(())
     }

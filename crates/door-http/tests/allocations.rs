@@ -19,7 +19,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const APPENDS: u64 = 200;
 /// Largest number of allocations of an append on the fast path.
-const FAST_MAX: u64 = 36;
+const FAST_MAX: u64 = 20;
 
 const BODY: &str = r#"{"messages":[{"role":"user","content":"hello"}]}"#;
 

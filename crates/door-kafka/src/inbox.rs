@@ -2,10 +2,11 @@
 //!
 //! The bytes of one read are copied once, into memory of their own, which the frames share. Memory
 //! is taken for a whole frame at once, so that it is not copied while it grows; but a size reserves
-//! at most eight times the bytes that have arrived. An empty buffer holds no memory.
+//! at most eight times the bytes that have arrived, or what the last frame needed. An empty buffer
+//! holds no memory.
 //!
 //! Long frames are not even copied: the rest of one is read straight into its memory, and after one the
-//! next is expected to be as long.
+//! next is expected to be about as long.
 
 use bytes::{Bytes, BytesMut};
 use kafka::{ApiKey, FrameError, peek_api_key, peek_frame_size, take_frame};
@@ -26,6 +27,10 @@ const DIRECT_SIZE_MIN: usize = 16 << 10;
 /// Most bytes that are expected of a frame before any of it has arrived.
 const EXPECTED_SIZE_MAX: usize = 256 << 10;
 
+/// Bytes by which a frame may be longer than the last one and still arrive with one read: batches of a
+/// producer differ by the sizes of some numbers. What is read of the next frame is copied.
+const LONGER_MAX: usize = 64;
+
 /// The permitted size of a client's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
@@ -42,7 +47,7 @@ pub(super) enum Trust {
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     arrived: BytesMut,
-    /// The size of the last frame, if it was long: bytes to expect of the next one.
+    /// Bytes to expect of the next frame at most, if the last one was long.
     expected: usize,
 }
 
@@ -54,7 +59,7 @@ impl Inbox {
             false => &self.arrived,
         };
         let count = self.arrived.len() + chunk.len();
-        let size = reserved_size(start, count).max(count);
+        let size = self.frame_room(start, count).unwrap_or(count).max(count);
         self.arrived.reserve(size - self.arrived.len());
         self.arrived.extend_from_slice(chunk);
     }
@@ -64,10 +69,8 @@ impl Inbox {
     /// [`Inbox::rest`] must follow.
     pub(super) fn room(&mut self) -> Option<(&mut BytesMut, usize)> {
         let count = self.arrived.len();
-        let size = match count {
-            0 => self.expected,
-            _ => reserved_size(&self.arrived, count),
-        };
+        let size = self.frame_room(&self.arrived, count);
+        let size = size.unwrap_or(self.expected);
         let missing = size.checked_sub(count);
         let missing = missing.filter(|missing| *missing >= DIRECT_SIZE_MIN)?;
         self.arrived.reserve(missing);
@@ -105,17 +108,18 @@ impl Inbox {
         let frame = take_frame(&mut self.arrived, size_max)?;
         if frame.is_some() {
             let size = size.filter(|size| *size >= DIRECT_SIZE_MIN);
-            self.expected = size.unwrap_or(0).min(EXPECTED_SIZE_MAX);
+            self.expected = size.map_or(0, |size| size.min(EXPECTED_SIZE_MAX) + LONGER_MAX);
         }
         self.rest();
         Ok(frame)
     }
-}
 
-/// Returns the size of the memory for the frame at the start of the `count` bytes that have arrived.
-fn reserved_size(start: &[u8], count: usize) -> usize {
-    let size = peek_frame_size(start).unwrap_or(count);
-    size.min(RESERVED_MAX * count)
+    /// Returns the size of the memory for the frame at the start of the `count` bytes that have arrived;
+    /// `None` if its size has not arrived.
+    fn frame_room(&self, start: &[u8], count: usize) -> Option<usize> {
+        let size = peek_frame_size(start)?;
+        Some(size.min(self.expected.max(RESERVED_MAX * count)))
+    }
 }
 
 #[cfg(test)]
@@ -182,15 +186,15 @@ mod tests {
         assert!(inbox.room().is_none(), "few bytes are missing");
         inbox.feed(&long[90_000..]);
         assert!(inbox.next(ADMITTED).unwrap().unwrap() == long[4..]);
-        // The next frame is expected to have the same size, and is longer.
+        // The next frame is expected to have about the same size, and is longer.
         let longer = frame(ApiKey::Produce, 130_000);
-        let (memory, size) = inbox.room().unwrap();
-        assert_eq!(size, long.len());
-        memory.extend_from_slice(&longer[..size]);
+        let (memory, first) = inbox.room().unwrap();
+        assert_eq!(first, long.len() + LONGER_MAX);
+        memory.extend_from_slice(&longer[..first]);
         assert_eq!(inbox.next(ADMITTED), Ok(None));
         let (memory, size) = inbox.room().unwrap();
-        assert_eq!(size, longer.len() - long.len());
-        memory.extend_from_slice(&longer[long.len()..]);
+        assert_eq!(size, longer.len() - first);
+        memory.extend_from_slice(&longer[first..]);
         assert!(inbox.next(ADMITTED).unwrap().unwrap() == longer[4..]);
         // Nothing comes, and then a short one.
         assert!(inbox.room().is_some());
@@ -199,6 +203,27 @@ mod tests {
         inbox.feed(&frame(ApiKey::Metadata, 10));
         assert_eq!(inbox.next(ADMITTED).unwrap().unwrap().len(), 10);
         assert!(inbox.room().is_none(), "short frames are expected");
+    }
+
+    #[test]
+    fn frames_of_nearly_the_same_size_arrive_with_one_read_each() {
+        let mut inbox = Inbox::default();
+        inbox.feed(&frame(ApiKey::Produce, 50_000));
+        assert!(inbox.next(ADMITTED).unwrap().is_some());
+        let sizes = [50_003, 50_064, 49_997, 50_020, 49_950, 50_014];
+        let sent: Vec<u8> = sizes
+            .iter()
+            .flat_map(|size| frame(ApiKey::Produce, *size))
+            .collect();
+        let mut rest = &sent[..];
+        for size in sizes {
+            let (memory, count) = inbox.room().unwrap();
+            let (now, later) = rest.split_at(count.min(rest.len()));
+            memory.extend_from_slice(now);
+            rest = later;
+            assert_eq!(inbox.next(ADMITTED).unwrap().unwrap().len(), size);
+        }
+        assert!(rest.is_empty());
     }
 
     #[test]
@@ -213,7 +238,7 @@ mod tests {
         inbox.feed(&frame(ApiKey::Produce, 2 << 20));
         assert!(inbox.next(ADMITTED).unwrap().is_some());
         let (memory, size) = inbox.room().unwrap();
-        assert_eq!(size, EXPECTED_SIZE_MAX);
+        assert_eq!(size, EXPECTED_SIZE_MAX + LONGER_MAX);
         assert!(memory.capacity() <= 2 * EXPECTED_SIZE_MAX);
     }
 

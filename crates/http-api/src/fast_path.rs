@@ -62,15 +62,15 @@ pub enum Version {
 pub type Later = Pin<Box<dyn Future<Output = (Reply, Vec<Durable>)> + Send>>;
 
 /// A write that was decided, and whose reply is sent when it is on disk.
-pub struct WrittenReply {
+pub struct WrittenReply<'a> {
     /// The reply: a problem document if the write fails. The listener limits how long it waits.
-    pub reply: Pin<Box<dyn Future<Output = Reply> + Send>>,
+    pub reply: Pin<Box<dyn Future<Output = Reply> + Send + 'a>>,
     /// The pass of the client. If it is revoked, the listener does not wait for the reply.
     pub pass: Pass,
 }
 
-/// The outcome of a request on the fast path.
-pub enum Verdict {
+/// The outcome of a request on the fast path. It may borrow from the request.
+pub enum Verdict<'a> {
     /// The reply is complete.
     Answered,
     /// The reply is complete when these writes are on disk.
@@ -78,7 +78,7 @@ pub enum Verdict {
     /// The reply is produced later.
     Later(Later),
     /// The reply is known when a write is on disk.
-    Written(WrittenReply),
+    Written(WrittenReply<'a>),
     /// The fast path does not answer it; nothing was decided.
     NotHere,
 }
@@ -92,13 +92,13 @@ pub trait FastPath: Send + Sync {
     fn is_open(&self) -> bool;
 
     /// Answers a request for which [`Self::serves`] is true. `desk` is the connection's.
-    fn answer(
+    fn answer<'a>(
         &self,
         desk: &mut Desk,
-        request: &FastRequest<'_>,
+        request: &FastRequest<'a>,
         peer: IpAddr,
         reply: &mut Reply,
-    ) -> Verdict;
+    ) -> Verdict<'a>;
 
     /// Records the latency of an answer to a request.
     fn observe(&self, request: &FastRequest<'_>, status: StatusCode, took: Duration);

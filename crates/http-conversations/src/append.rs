@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use conversation_service::{Appended, Batch, ConversationError, Conversations, Pending};
-use door::{Pass, drop_at_pass_end};
+use door::{Pass, leave_to_pass, take_from_pass};
 use http_api::reply::{Reply, push_number};
 use http_api::{
     Client, FastRequest, Problem, Shared, Verdict, WrittenReply, body, off_thread,
@@ -14,6 +14,7 @@ use http_api::{
 use model::Name;
 use platform::{Durable, NotDurable};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use utoipa::ToSchema;
 
 use super::incoming::{Incoming, Ready};
@@ -34,7 +35,8 @@ pub(crate) struct Append<'a> {
     expect: Option<u64>,
     /// 1 to 256 messages in order.
     #[serde(borrow)]
-    messages: Vec<Incoming<'a>>,
+    #[schema(value_type = Vec<Incoming>)]
+    messages: SmallVec<[Incoming<'a>; 1]>,
 }
 
 /// The positions of appended messages.
@@ -53,7 +55,8 @@ pub(crate) struct AppendedDocument<'a> {
     /// Number of messages that existed already.
     pub(super) deduplicated: usize,
     /// Sequence number and id of each message.
-    pub(super) messages: Vec<Placed<'a>>,
+    #[schema(value_type = Vec<Placed>)]
+    pub(super) messages: SmallVec<[Placed<'a>; 1]>,
 }
 
 /// Sequence number and id of a message.
@@ -149,12 +152,12 @@ pub fn append_route(path: &str) -> Option<&'static str> {
 }
 
 /// Answers an append on the fast path, as its route does.
-pub fn answer_append(
+pub fn answer_append<'a>(
     shared: &Shared,
     pass: &Pass,
-    request: &FastRequest<'_>,
+    request: &FastRequest<'a>,
     reply: &mut Reply,
-) -> Verdict {
+) -> Verdict<'a> {
     let content_type = request.content_type;
     if pass.is_revoked() || !content_type.eq_ignore_ascii_case("application/json") {
         return Verdict::NotHere;
@@ -180,17 +183,20 @@ pub fn answer_append(
             reply.problem(&problem);
             Verdict::Answered
         }
-        Ok(answer) => Verdict::Written(WrittenReply {
-            reply: Box::pin(async {
-                let mut reply = Reply::default();
-                match answer.await {
-                    Ok(answer) => answer.into_reply(&mut reply),
-                    Err(problem) => reply.problem(&problem),
-                }
-                reply
-            }),
-            pass: pass.clone(),
-        }),
+        Ok(answer) => {
+            // Its memory is used again.
+            let mut reply = std::mem::take(reply);
+            Verdict::Written(WrittenReply {
+                reply: Box::pin(async move {
+                    match answer.await {
+                        Ok(answer) => answer.write_to(&mut reply),
+                        Err(problem) => reply.problem(&problem),
+                    }
+                    reply
+                }),
+                pass: pass.clone(),
+            })
+        }
     }
 }
 
@@ -207,58 +213,59 @@ struct AppendRequest<'a> {
 }
 
 /// The answer to a successful append.
-struct AppendAnswer {
-    status: StatusCode,
-    head_seq: u64,
-    body: Vec<u8>,
+struct AppendAnswer<'a> {
+    messages: Ready<'a>,
+    appended: Appended,
 }
 
 /// Decides an append. Returns the answer, which waits until the messages are on disk.
-fn decide(
+fn decide<'a>(
     shared: &Shared,
     client: &Client,
-    request: AppendRequest<'_>,
-) -> Result<impl Future<Output = Result<AppendAnswer, Problem>> + Send + use<>, Problem> {
+    request: AppendRequest<'a>,
+) -> Result<impl Future<Output = Result<AppendAnswer<'a>, Problem>> + Send + use<'a>, Problem> {
     let AppendRequest { name, fields, body } = request;
     let conversations = of(shared)?;
-    let append: Append<'_> = body::parse(body)?;
+    let append: Append<'a> = body::parse(body)?;
     let expect = fields.expected(append.expect)?;
     let key = fields.idempotency_key()?;
     let ready = Ready::new(append.messages, key)?;
-    let messages = &ready.messages();
-    let batch = Batch { expect, messages };
-    let charged = client.charge_bytes(&shared.node, batch.size() as u64)?;
-    let ids = messages.iter().map(|message| message.id.map(str::to_owned));
-    let ids: Vec<_> = ids.collect();
-    let decided = match append_at_once(conversations, &name, batch)? {
-        Some(pending) => Ok(pending),
-        None => {
-            let (body, key) = (Bytes::copy_from_slice(body), key.map(str::to_owned));
-            Err(append_off_thread(shared.clone(), name, expect, key, body))
-        }
+    let (charged, decided) = {
+        let messages = &ready.messages();
+        let batch = Batch { expect, messages };
+        let charged = client.charge_bytes(&shared.node, batch.size() as u64)?;
+        (charged, append_at_once(conversations, &name, batch)?)
     };
+    let decided = decided.ok_or_else(|| {
+        let (body, key) = (Bytes::copy_from_slice(body), key.map(str::to_owned));
+        append_off_thread(shared.clone(), name, expect, key, body)
+    });
     Ok(async move {
         let pending = match decided {
             Ok(pending) => pending,
             Err(later) => later.await?,
         };
         let appended = charged_and_durable(charged, pending).await?;
-        Ok(AppendAnswer::new(&ids, &appended))
+        Ok(AppendAnswer {
+            messages: ready,
+            appended,
+        })
     })
 }
 
 /// Appends in memory, or returns `None`. The appends of all connections that the thread serves in one
-/// pass go to the disk together.
+/// pass are one round, and go to the disk together.
 pub(super) fn append_at_once(
     conversations: &Conversations,
     name: &Name,
     batch: Batch<'_>,
 ) -> Result<Option<Pending<Appended>>, ConversationError> {
-    let round = conversations.round();
-    let appended = conversations.append_at_once(&round, name, batch)?;
+    let round = take_from_pass(|round| conversations.is_round(round));
+    let round = round.unwrap_or_else(|| Box::new(conversations.round()));
+    let appended = conversations.append_at_once(&round, name, batch);
     // On a thread without passes, the round ends here.
-    drop_at_pass_end(move || round);
-    Ok(appended)
+    leave_to_pass(&mut Some(round));
+    appended
 }
 
 /// Appends on a blocking thread, after reading from disk what the decision needs.
@@ -278,34 +285,31 @@ async fn append_off_thread(
     .await
 }
 
-impl AppendAnswer {
-    fn new(ids: &[Option<String>], appended: &Appended) -> Self {
-        let document = AppendedDocument::of_ids(ids.iter().map(Option::as_deref), appended);
-        let mut body = Vec::with_capacity(128);
-        push_json(&mut body, &document);
-        Self {
-            status: match appended.deduplicated == ids.len() {
-                true => StatusCode::OK,
-                false => StatusCode::CREATED,
-            },
-            head_seq: appended.head_seq,
-            body,
+impl AppendAnswer<'_> {
+    fn status(&self) -> StatusCode {
+        match self.appended.deduplicated == self.messages.ids().len() {
+            true => StatusCode::OK,
+            false => StatusCode::CREATED,
         }
     }
 
-    fn into_response(self) -> Response {
-        let etag = [(header::ETAG, etag(self.head_seq))];
-        (self.status, etag, json_bytes(self.body)).into_response()
+    fn document(&self) -> AppendedDocument<'_> {
+        AppendedDocument::of_ids(self.messages.ids(), &self.appended)
     }
 
-    fn into_reply(self, reply: &mut Reply) {
-        reply.clear(self.status, "application/json");
+    fn into_response(self) -> Response {
+        let etag = [(header::ETAG, etag(self.appended.head_seq))];
+        (self.status(), etag, json(&self.document())).into_response()
+    }
+
+    fn write_to(&self, reply: &mut Reply) {
+        reply.clear(self.status(), "application/json");
         reply.field_with("ETag", |out| {
             out.push(b'"');
-            push_number(out, self.head_seq);
+            push_number(out, self.appended.head_seq);
             out.push(b'"');
         });
-        reply.body = self.body;
+        push_json(&mut reply.body, &self.document());
     }
 }
 

@@ -16,6 +16,7 @@ use message_json::{facts, metadata};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 
@@ -83,7 +84,7 @@ fn content_schema() -> Schema {
 /// Validated messages, ready for the node.
 #[derive(Debug, Default)]
 pub(super) struct Ready<'a> {
-    messages: Vec<ReadyMessage<'a>>,
+    messages: SmallVec<[ReadyMessage<'a>; 1]>,
     facts: Vec<PartFact>,
 }
 
@@ -101,11 +102,15 @@ struct ReadyMessage<'a> {
 impl<'a> Ready<'a> {
     /// Validates the JSON of messages, which the node does not read. `key` becomes the id of a
     /// message without one; with several messages, `:INDEX` is added to it.
-    pub(super) fn new(incoming: Vec<Incoming<'a>>, key: Option<&str>) -> Result<Self, Problem> {
+    pub(super) fn new<I>(incoming: I, key: Option<&str>) -> Result<Self, Problem>
+    where
+        I: IntoIterator<Item = Incoming<'a>, IntoIter: ExactSizeIterator>,
+    {
+        let incoming = incoming.into_iter();
         let count = incoming.len();
         let mut ready = Self::default();
         ready.messages.reserve(count);
-        for (index, message) in incoming.into_iter().enumerate() {
+        for (index, message) in incoming.enumerate() {
             let id = match (message.id.as_ref(), key) {
                 (None, Some(key)) if count == 1 => Some(Cow::Owned(key.to_owned())),
                 (None, Some(key)) => Some(Cow::Owned(format!("{key}:{index}"))),
@@ -141,8 +146,13 @@ impl<'a> Ready<'a> {
         Ok(())
     }
 
+    /// Returns the ids that the authors gave to the messages.
+    pub(super) fn ids(&self) -> impl ExactSizeIterator<Item = Option<&str>> {
+        self.messages.iter().map(|message| message.id.as_deref())
+    }
+
     /// Returns the messages in the node's form.
-    pub(super) fn messages(&self) -> Vec<NewMessage<'_>> {
+    pub(super) fn messages(&self) -> SmallVec<[NewMessage<'_>; 1]> {
         self.messages
             .iter()
             .map(|it| NewMessage {
@@ -179,7 +189,11 @@ impl<'a> Incoming<'a> {
         content: Option<&'a str>,
         calls: &[&RawValue],
     ) -> Result<Cow<'a, str>, String> {
-        let mut parts = String::from("[");
+        // Room for the members around one content.
+        const AROUND: usize = 64;
+        let size = content.map_or(0, str::len) + AROUND;
+        let mut parts = String::with_capacity(size);
+        parts.push('[');
         match (content, &self.tool_call_id) {
             (None, None) => {}
             (content, Some(id)) => {

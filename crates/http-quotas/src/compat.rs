@@ -98,13 +98,13 @@ impl FastPath for Limiter {
         self.gate.admit("").is_ok()
     }
 
-    fn answer(
+    fn answer<'a>(
         &self,
         desk: &mut Desk,
-        request: &FastRequest<'_>,
+        request: &FastRequest<'a>,
         peer: IpAddr,
         reply: &mut Reply,
-    ) -> Verdict {
+    ) -> Verdict<'a> {
         self.answer_in_front(desk, request, peer, reply)
     }
 
@@ -150,7 +150,7 @@ impl Limiter {
         fast: &FastRequest<'_>,
         peer: IpAddr,
         reply: &mut Reply,
-    ) -> Verdict {
+    ) -> Verdict<'static> {
         let is_open = fast.path == "/health";
         if !is_open && self.gate.admit(fast.token).is_err() {
             return Verdict::NotHere;

@@ -285,7 +285,7 @@ pub fn answer_take(
     desk: &mut Desk,
     request: &FastRequest<'_>,
     reply: &mut Reply,
-) -> Verdict {
+) -> Verdict<'static> {
     let (principal, owner) = (pass.principal(), requester(pass).principal);
     if !request
         .content_type

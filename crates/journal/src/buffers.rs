@@ -9,6 +9,9 @@ use bytes::Bytes;
 /// Bytes in the pool of one shard at most.
 const SIZE_MAX: usize = 4 << 20;
 
+/// Bytes of memory that a block may occupy, as a multiple of its size.
+const ROOM_MAX: usize = 4;
+
 /// Pooled buffers of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
@@ -17,15 +20,15 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Returns an empty buffer. A newly allocated one has `capacity` bytes.
+    /// Returns an empty buffer with at least `capacity` bytes. Pooled buffers that are smaller are freed.
     pub(crate) fn take(&mut self, capacity: usize) -> Vec<u8> {
-        match self.held.pop() {
-            Some(buffer) => {
-                self.size -= buffer.capacity();
-                buffer
+        while let Some(buffer) = self.held.pop() {
+            self.size -= buffer.capacity();
+            if buffer.capacity() >= capacity {
+                return buffer;
             }
-            None => Vec::with_capacity(capacity),
         }
+        Vec::with_capacity(capacity)
     }
 
     /// Puts the buffer of a block into the pool, unless it still has a reader.
@@ -47,6 +50,13 @@ impl Buffers {
     }
 }
 
+/// Frees the memory that a block does not need, if that is much. The block is copied for it.
+pub(crate) fn free_rest(block: &mut Vec<u8>) {
+    if block.capacity() > ROOM_MAX * block.len() {
+        block.shrink_to_fit();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +75,27 @@ mod tests {
         buffers.give(reader);
         let again = buffers.take(0);
         assert_eq!((again.as_ptr(), again.len()), (place, 0));
+    }
+
+    #[test]
+    fn buffer_has_the_wanted_capacity_and_smaller_ones_are_freed() {
+        let mut buffers = Buffers::default();
+        for capacity in [1000, 100, 200] {
+            buffers.give(Bytes::from(vec![0; capacity]));
+        }
+        assert_eq!(buffers.take(500).capacity(), 1000);
+        assert_eq!((buffers.held.len(), buffers.size), (0, 0));
+        assert_eq!(buffers.take(500).capacity(), 500);
+    }
+
+    #[test]
+    fn only_a_small_block_in_a_large_buffer_is_copied() {
+        for (size, capacity) in [(100, 100), (25, 100), (24, 24)] {
+            let mut block = Vec::with_capacity(100);
+            block.resize(size, 7);
+            free_rest(&mut block);
+            assert_eq!((block.len(), block.capacity()), (size, capacity));
+        }
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl Bounds {
     pub(crate) fn reign(&self, shard: ShardId) -> Reign {
         self.reigns[usize::from(shard.0)].0
     }
+
+    /// Returns whether both are of one view.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.reigns, &other.reigns)
+    }
 }
 
 /// Offsets of a stream.
@@ -556,6 +561,10 @@ impl Journal {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    pub(crate) fn bounds(&self) -> Option<&Bounds> {
+        self.bounds.as_ref()
     }
 
     pub(crate) fn shard(&self, shard: ShardId) -> &Shard {

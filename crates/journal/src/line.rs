@@ -20,6 +20,7 @@ use bytes::Bytes;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::buffer::WriteBuffer;
+use crate::buffers;
 use crate::disk::spares::Spare;
 use crate::filing::SummaryBuilder;
 use crate::followers::WakeScope;
@@ -305,9 +306,7 @@ impl Line {
                 let front = self.seal(header, &bytes[BLOCK_HEADER_SIZE..]);
                 bytes[..BLOCK_HEADER_SIZE].copy_from_slice(&front);
                 self.put_sealed(header, [&bytes[..]])?;
-                if bytes.capacity() > 2 * bytes.len() {
-                    bytes.shrink_to_fit();
-                }
+                buffers::free_rest(&mut bytes);
                 let room = bytes.capacity();
                 Ok((room, Bytes::from(bytes).slice(BLOCK_HEADER_SIZE..)))
             }

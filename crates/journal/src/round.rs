@@ -7,7 +7,7 @@
 
 use crate::ShardId;
 use crate::guard::Guard;
-use crate::journal::Bounds;
+use crate::journal::{Bounds, Journal};
 use crate::outcomes::Outcomes;
 
 /// A group of appends; dropping it wakes the line. Appends of a round may stay pending until then.
@@ -20,6 +20,17 @@ pub struct Round {
 impl Round {
     pub(crate) fn new(outcomes: Outcomes, bounds: Option<Bounds>) -> Round {
         Round { outcomes, bounds }
+    }
+
+    /// Returns whether it appends as this handle of a journal does: to the same journal and in the
+    /// same reigns.
+    pub fn is_of(&self, journal: &Journal) -> bool {
+        std::ptr::eq(self.outcomes.shared(), &**journal.shared())
+            && match (self.bounds.as_ref(), journal.bounds()) {
+                (None, None) => true,
+                (Some(own), Some(bounds)) => own.is_same(bounds),
+                _ => false,
+            }
     }
 
     /// Locks a shard like [`Journal::lock`](crate::Journal::lock), but wakes the line only at the

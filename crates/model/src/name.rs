@@ -67,11 +67,14 @@ impl Name {
             check_part(text, part)?;
         }
         match parts {
-            1 => Ok(Self::from_valid(format!("default/default/{text}"), None)),
-            3 => Ok(Self::from_valid(text.to_owned(), None)),
+            1 => {
+                let text = format!("default/default/{text}");
+                Ok(Self::from_valid(&text, text.len()))
+            }
+            3 => Ok(Self::from_valid(text, text.len())),
             4 => {
-                let (base, instance) = text.rsplit_once('/').unwrap_or((text, ""));
-                Ok(Self::from_valid(base.to_owned(), Some(instance)))
+                let base_length = text.rfind('/').unwrap_or(text.len());
+                Ok(Self::from_valid(text, base_length))
             }
             parts => Err(NameError::Parts {
                 text: shorten(text),
@@ -83,7 +86,8 @@ impl Name {
     /// Returns the name of an instance of this agent.
     pub fn with_instance(&self, instance: &str) -> Result<Self, NameError> {
         check_part(instance, instance)?;
-        Ok(Self::from_valid(self.base().to_owned(), Some(instance)))
+        let base = self.base();
+        Ok(Self::from_valid(&format!("{base}/{instance}"), base.len()))
     }
 
     /// Returns the whole text, `org/namespace/agent[/instance]`.
@@ -120,15 +124,10 @@ impl Name {
         self.text.split('/').nth(index).unwrap_or_default()
     }
 
-    fn from_valid(mut base: String, instance: Option<&str>) -> Self {
-        let base_length = base.len() as u16;
-        if let Some(instance) = instance {
-            base.push('/');
-            base.push_str(instance);
-        }
+    fn from_valid(text: &str, base_length: usize) -> Self {
         Self {
-            text: base.into(),
-            base_length,
+            text: text.into(),
+            base_length: base_length as u16,
         }
     }
 }

@@ -131,6 +131,8 @@ impl<'a> Reply<'a> {
                 self.out[self.start..][..HEADER_SIZE].copy_from_slice(&header.encode());
                 self.is_done = true;
             }
+            // A one-way message has no reply.
+            (_, Origin::OneWay) => self.out.truncate(self.start),
             (outcome, _) => self.replace_written(outcome),
         }
     }

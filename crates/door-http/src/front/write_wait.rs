@@ -25,7 +25,7 @@ pub(super) struct WriteWait {
 
 impl WriteWait {
     /// Waits for the reply to a request that began at `start`.
-    pub(super) async fn reply(&mut self, written: WrittenReply, start: Instant) -> Reply {
+    pub(super) async fn reply(&mut self, written: WrittenReply<'_>, start: Instant) -> Reply {
         let WrittenReply { mut reply, pass } = written;
         let wakers = &mut self.wakers;
         let mut reply = poll_fn(move |cx| {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     /// Returns a reply that never comes, to the bearer of `pass`.
-    fn never(pass: &Pass) -> WrittenReply {
+    fn never(pass: &Pass) -> WrittenReply<'static> {
         WrittenReply {
             reply: Box::pin(std::future::pending()),
             pass: pass.clone(),

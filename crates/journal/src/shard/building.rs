@@ -14,9 +14,12 @@ use crate::{Index, StreamId};
 /// block.
 const BLOCK_SIZE_CLOSE: usize = 1 << 20;
 
-/// Capacity limit of a new block. Otherwise a block is allocated as large as the last one was, so
-/// that it is not copied repeatedly while it grows.
+/// Capacity limit of a new block. Otherwise a block is allocated as large as the largest of the last ones
+/// was, so that it is not copied while it grows.
 const BLOCK_CAPACITY_MAX: usize = BLOCK_SIZE_CLOSE + BLOCK_SIZE_CLOSE / 4;
+
+/// The part by which the capacity of the next block falls when a block is smaller, as a divisor.
+const BLOCK_CAPACITY_DECAY: usize = 8;
 
 /// Milliseconds by which the caller's clock may be behind the last record without record times
 /// going back: one minute. Up to that they stand still, so that small corrections of the clock
@@ -39,7 +42,8 @@ impl State {
         let Some(building) = self.building.take() else {
             return;
         };
-        self.capacity = building.bytes.len().min(BLOCK_CAPACITY_MAX);
+        let decayed = self.capacity - self.capacity / BLOCK_CAPACITY_DECAY;
+        self.capacity = building.bytes.len().max(decayed).min(BLOCK_CAPACITY_MAX);
         self.uncommitted
             .add(building.bytes.len() - BLOCK_HEADER_SIZE);
         match self.order {

@@ -11,10 +11,12 @@ use bytes::Bytes;
 
 use super::{BlockOrder, BuildingBlock, DecidedBlock, ProposedBlock, State};
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
+use crate::buffers;
 
 impl State {
     /// Adds a closed block to the proposed ones.
-    pub(super) fn propose(&mut self, building: BuildingBlock) {
+    pub(super) fn propose(&mut self, mut building: BuildingBlock) {
+        buffers::free_rest(&mut building.bytes);
         let block = DecidedBlock {
             kind: BlockKind::Records,
             term: self.term,

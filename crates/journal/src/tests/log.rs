@@ -538,10 +538,16 @@ fn view_appends_in_its_reigns_only() {
         .lock(SHARD, 0)
         .append(STREAM, None, 0, b"two")
         .unwrap();
+    assert!(round.is_of(&view));
+    assert!(!round.is_of(&stepped.journal));
     drop(round);
     stepped.decide(&stepped.journal.take_closed(SHARD).unwrap());
     let later = stepped.journal.in_reigns(&begin(&stepped.journal, 4));
     assert_eq!(later.leader_epoch(SHARD), 4);
+    assert!(!view.round().is_of(&later));
+    assert!(stepped.journal.round().is_of(&stepped.journal));
+    let other = open_replica(&disk(), 1);
+    assert!(!other.journal.round().is_of(&stepped.journal));
     let refused = view.lock(SHARD, 0).append(STREAM, None, 0, b"stale");
     assert_eq!(refused.unwrap_err(), AppendError::Moved);
     let refused = view.round().lock(SHARD, 0).trim(STREAM, 1);

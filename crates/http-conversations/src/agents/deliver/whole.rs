@@ -94,7 +94,7 @@ impl Answer {
 
 fn ready(json: &str) -> Result<Ready<'_>, Problem> {
     let message: Incoming<'_> = parse(json.as_bytes())?;
-    Ready::new(vec![message], None)
+    Ready::new([message], None)
 }
 
 /// Converts an answer's body to a message in JSON, or returns the error.
