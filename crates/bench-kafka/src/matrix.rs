@@ -144,6 +144,16 @@ impl Target {
         }
     }
 
+    /// Returns true for brokers of Apache Kafka that the benchmark starts.
+    pub(super) fn is_kafka(self) -> bool {
+        match self {
+            Self::Kafka | Self::KafkaFlush | Self::KafkaCluster(_) | Self::KafkaClusterFlush(_) => {
+                true
+            }
+            Self::Node(_) | Self::Cluster(_) | Self::Given => false,
+        }
+    }
+
     /// Returns the settings with which its topics are created.
     pub(super) fn configs(self) -> Vec<(&'static str, String)> {
         let flush = ("flush.messages", "1".to_owned());

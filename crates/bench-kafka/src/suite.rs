@@ -12,11 +12,10 @@ use super::{ConsumeCounts, LoadSpec, Matrix, ProduceCounts, Work};
 use bench::measurement::{Measurement, Storage, TopicTraffic, Verification};
 use bench::model::{Case, Environment, Results, Setup};
 use bench::process::{Role, Usage, Watch};
-use bench::progress::Show;
 use bench::suite::Suite;
 use bench::workload::child::{Actor, Pin};
 use bench::workload::disk_counters::DiskCounters;
-use bench::workload::driver::{self, Workload};
+use bench::workload::driver::{Runner, Workload};
 use bench::workload::error::WorkloadError;
 use bench::workload::role::{self, Failure, Ready};
 use bench::workload::surroundings::{PATIENCE, Surroundings};
@@ -30,8 +29,7 @@ use meter::clock::now_ns;
 pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
-    environment: Environment,
-    show: Show,
+    runner: Runner,
 ) -> Result<Results, WorkloadError> {
     let floors = Floors::start(surroundings, matrix)?;
     let kafka = version_of_kafka(surroundings);
@@ -59,7 +57,7 @@ pub fn run(
             runs: 0,
         },
     };
-    driver::run(topics, environment, show)
+    runner.run(topics)
 }
 
 /// A suite of messages to topics, on brokers and on the floors.
@@ -94,6 +92,11 @@ impl Workload for Topics<'_> {
         }
     }
 
+    fn has_warmup(&self, position: usize) -> bool {
+        let (_, plan) = &self.entries[position];
+        plan.as_ref().is_some_and(|plan| plan.target.is_kafka())
+    }
+
     fn measure(&mut self, position: usize, case: &Case) -> Result<Measurement, WorkloadError> {
         let (_, plan) = &self.entries[position];
         match (plan, &mut self.floors) {
@@ -111,7 +114,12 @@ impl Workload for Topics<'_> {
     }
 
     fn notes(&self) -> Vec<(String, String)> {
-        self.floors.iter().flat_map(Floors::notes).collect()
+        let mut notes: Vec<_> = self.floors.iter().flat_map(Floors::notes).collect();
+        if self.kafka.is_some() {
+            let warmup = "each case runs once before its first repeat, without a record";
+            notes.push(("Apache Kafka".to_owned(), warmup.to_owned()));
+        }
+        notes
     }
 
     fn compare(&self, results: &mut Results) {

@@ -5,12 +5,11 @@ use super::server::{NodeSetup, Server};
 use super::target::Target;
 use super::{LoadCounts, LoadSpec, Matrix, Pace, STEADY, Subject, Work};
 use bench::measurement::{Measurement, exactness, excess};
-use bench::model::{Case, CaseComparison, CaseResult, Environment, Metric, Mode, Results, Setup};
+use bench::model::{Case, CaseComparison, CaseResult, Metric, Mode, Results, Setup};
 use bench::process::{Role, Usage, Watch};
-use bench::progress::Show;
 use bench::report::thresholds;
 use bench::workload::child::Pin;
-use bench::workload::driver::{self, Workload};
+use bench::workload::driver::{Runner, Workload};
 use bench::workload::error::WorkloadError;
 use bench::workload::role::{self, Ready};
 use bench::workload::surroundings::{PATIENCE, Surroundings};
@@ -22,8 +21,7 @@ use bench::workload::surroundings::{PATIENCE, Surroundings};
 pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
-    environment: Environment,
-    show: Show,
+    runner: Runner,
 ) -> Result<Results, WorkloadError> {
     let targets = Targets::of(surroundings, matrix);
     let here = targets.here.iter();
@@ -42,7 +40,7 @@ pub fn run(
         askings,
         runs: 0,
     };
-    driver::run(takes, environment, show)
+    runner.run(takes)
 }
 
 /// A suite of takes, on the subject and on its peers.

@@ -224,15 +224,20 @@ impl Memory {
     }
 
     fn parse(status: &str) -> Option<Self> {
-        let kib = |key: &str| -> Option<u64> {
-            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-            line.trim().strip_suffix(" kB")?.trim().parse().ok()
-        };
         Some(Self {
-            rss_bytes: kib("VmRSS:")? * 1024,
-            rss_peak_bytes: kib("VmHWM:")? * 1024,
+            rss_bytes: proc_size(status, "VmRSS")?,
+            rss_peak_bytes: proc_size(status, "VmHWM")?,
         })
     }
+}
+
+/// Returns a size in bytes from a file of `/proc` with lines such as `MemFree:  312332 kB`.
+#[must_use]
+pub fn proc_size(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kib = value.trim().strip_suffix(" kB")?;
+    kib.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]

@@ -42,6 +42,11 @@ impl Suite {
         }
     }
 
+    /// Shows in the panel what is done before a case starts.
+    pub fn preparing(&mut self, what: &str) {
+        self.progress.now(what);
+    }
+
     /// Shows in the panel which case starts. Recording works without this call.
     pub fn starting(&mut self, case: &Case) {
         let repeat = self

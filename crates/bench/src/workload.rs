@@ -12,6 +12,7 @@ pub mod disk_counters;
 pub mod disk_floor;
 pub mod driver;
 pub mod error;
+pub mod memory;
 pub mod node;
 pub mod peer;
 pub mod placement;

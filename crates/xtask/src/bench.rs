@@ -4,8 +4,9 @@
 //! with command, commit, machine, tables and flags. It makes no judgement. Run it on an otherwise
 //! idle machine.
 
-mod cache;
+mod files;
 mod growth;
+mod profiles;
 mod python;
 
 use std::fs;
@@ -14,9 +15,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 
+use self::files::{
+    MEMORY, OUT, PEERS, RESULTS, RUN_LIMIT, capitalised, compress, entries, telpher,
+};
 use crate::step::{self, cargo};
 
 /// A named benchmark.
@@ -315,12 +317,7 @@ const CHECKS: [Check; 9] = [
     },
 ];
 
-const PEERS: &str = "bench/peers/bin";
-const OUT: &str = "target/bench-out";
-const RESULTS: &str = "bench/results";
-
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
-const RUN_LIMIT: Duration = Duration::from_secs(40 * 60);
 
 /// Builds the release and runs the named suites and checks.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -328,7 +325,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let is_known = |arg: &&String| {
         SUITES.iter().any(|suite| suite.name == arg.as_str())
             || CHECKS.iter().any(|check| check.name == arg.as_str())
-            || [growth::NAME, python::NAME].contains(&arg.as_str())
+            || [growth::NAME, profiles::NAME, python::NAME].contains(&arg.as_str())
     };
     if let Some(unknown) = args.iter().find(|arg| !is_known(arg)) {
         bail!("unknown suite `{unknown}`\n{}", names());
@@ -351,6 +348,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     if named(growth::NAME) {
         growth::run(&commit)?;
+    }
+    if named(profiles::NAME) {
+        profiles::run(&commit)?;
     }
     if named(python::NAME) {
         python::run(&commit)?;
@@ -389,7 +389,11 @@ fn names() -> String {
         "Suites:\n{}",
         suites
             .chain(checks)
-            .chain([(growth::NAME, growth::ABOUT), (python::NAME, python::ABOUT),])
+            .chain([
+                (growth::NAME, growth::ABOUT),
+                (profiles::NAME, profiles::ABOUT),
+                (python::NAME, python::ABOUT),
+            ])
             .map(line)
             .collect::<String>()
     )
@@ -415,13 +419,15 @@ pub(crate) fn commit() -> Result<String> {
 
 impl Suite {
     fn run(&self, commit: &str) -> Result<()> {
-        cache::fill()?;
         let out = Path::new(OUT).join(self.name);
         let earlier = entries(&out)?;
         let command = &mut telpher(&["bench"]);
         command.args(self.line.split_whitespace());
         command.args(["--commit", commit, "--style", "table", "--out"]);
         command.arg(&out);
+        if self.writes_files() {
+            command.args(["--fill-memory", MEMORY]);
+        }
         if self.peers == Peers::With {
             command.args(["--peers", PEERS]);
         }
@@ -430,6 +436,11 @@ impl Suite {
         made.retain(|directory| !earlier.contains(directory));
         let made = made.pop().context("the benchmark left no directory")?;
         self.keep(&made.join("results.json"))
+    }
+
+    /// Returns whether its programs write to a disk. Others have no use for memory that is filled.
+    fn writes_files(&self) -> bool {
+        self.line.split_whitespace().any(|word| word == "--dir")
     }
 
     /// Copies the result to its committed directory, and renders its page.
@@ -463,14 +474,6 @@ impl Suite {
     }
 }
 
-/// Compresses a file with gzip.
-fn compress(from: &Path, to: &Path) -> std::io::Result<()> {
-    let mut encoder = GzEncoder::new(fs::File::create(to)?, Compression::best());
-    std::io::copy(&mut fs::File::open(from)?, &mut encoder)?;
-    encoder.finish()?;
-    Ok(())
-}
-
 /// Returns the memory plot next to a result, if there is one.
 fn memory_plot(results: &Path) -> Result<Option<PathBuf>> {
     let plots = entries(&results.with_file_name("plots"))?;
@@ -479,28 +482,6 @@ fn memory_plot(results: &Path) -> Result<Option<PathBuf>> {
             .is_some_and(|name| name.to_string_lossy().starts_with("memory-"))
     };
     Ok(plots.into_iter().find(is_memory))
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(letters).collect()
-}
-
-fn telpher(args: &[&str]) -> Command {
-    let mut command = Command::new("target/release/telpher");
-    command.args(args);
-    command
-}
-
-/// Lists the entries of a directory; empty if it does not exist.
-fn entries(parent: &Path) -> Result<Vec<PathBuf>> {
-    if !parent.is_dir() {
-        return Ok(Vec::new());
-    }
-    let entries = fs::read_dir(parent)?;
-    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-    Ok(paths.collect::<std::io::Result<_>>()?)
 }
 
 #[cfg(test)]
@@ -529,6 +510,16 @@ mod tests {
         }
         let error = run(&["nonsense".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("slim-smoke"), "{error}");
+    }
+
+    #[test]
+    fn memory_is_filled_for_suites_that_write_to_a_disk() {
+        let writes = |name| {
+            let suite = SUITES.iter().find(|suite| suite.name == name);
+            suite.unwrap().writes_files()
+        };
+        assert!(writes("kafka-bulk") && writes("store"));
+        assert!(!writes("rpc-same-cpu"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use client::{Attachment, Bytes, Client, Fault, Name, Request, Server};
+use client::{Attachment, Client, Fault, Name, Request, Server};
 use parking_lot::Mutex;
 
 use super::ReceiverSpec;
@@ -45,7 +45,11 @@ async fn subscribe(
         let client = Client::connect(&spec.node).await?;
         let (sink, size) = (sink.clone(), spec.size);
         let attached = Server::new()
-            .handle_sync("", move |request: Request| count(&sink, size, request))
+            .handle_borrowed("", move |request, reply| {
+                count(&sink, size, request.body());
+                reply.extend_from_slice(request.body());
+                Ok(())
+            })
             .handle_sync(WARM_UP, |request: Request| Ok::<_, Fault>(request.body))
             .attach(&client, &Name::parse(name)?)
             .await?;
@@ -54,12 +58,11 @@ async fn subscribe(
     Ok(agents)
 }
 
-fn count(sink: &Mutex<Sink>, size: usize, request: Request) -> Result<Bytes, Fault> {
+fn count(sink: &Mutex<Sink>, size: usize, body: &[u8]) {
     let mut sink = sink.lock();
     sink.received += 1;
     Arrivals::note(&mut sink.arrivals, now_ns());
-    if request.body.len() != size {
+    if body.len() != size {
         *sink.errors.entry("wrong_size".to_owned()).or_default() += 1;
     }
-    Ok(request.body)
 }

@@ -26,8 +26,7 @@ use super::{AgentMode, Matrix};
 use bench::measurement::Measurement;
 use bench::model::{Case, Environment, Results, Setup};
 use bench::process::Role;
-use bench::progress::Show;
-use bench::workload::driver::{self, Workload};
+use bench::workload::driver::{Runner, Workload};
 use bench::workload::error::WorkloadError;
 use bench::workload::peer::Program;
 use bench::workload::placement::Placement;
@@ -46,8 +45,7 @@ pub fn run_slim(
     surroundings: &Surroundings,
     matrix: &Matrix,
     chosen: &[Applications],
-    environment: Environment,
-    show: Show,
+    runner: Runner,
 ) -> Result<Results, WorkloadError> {
     let directory = peers(surroundings)?;
     let applications = applications::available(directory, chosen)?;
@@ -68,7 +66,7 @@ pub fn run_slim(
         cases,
         bench,
     };
-    driver::run(messages, environment, show)
+    runner.run(messages)
 }
 
 /// A suite of SLIM's applications.

@@ -6,10 +6,9 @@ use super::{Matrix, destination};
 use bench::measurement::Measurement;
 use bench::model::{Case, Environment, Results, Setup};
 use bench::process::Role;
-use bench::progress::Show;
 use bench::suite::Suite;
 use bench::sweep::SweepOptions;
-use bench::workload::driver::{self, Workload, with_rivals};
+use bench::workload::driver::{Runner, Workload, with_rivals};
 use bench::workload::error::WorkloadError;
 use bench::workload::node::Node;
 use bench::workload::peer::{Amount, Peer, Program};
@@ -23,8 +22,7 @@ use bench::workload::transport::Transport;
 pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
-    environment: Environment,
-    show: Show,
+    runner: Runner,
 ) -> Result<Results, WorkloadError> {
     let peer = match &surroundings.peers {
         Some(directory) => {
@@ -39,7 +37,7 @@ pub fn run(
         node: Node::start(&surroundings.executable, matrix.placement.pin(Role::Node))?,
         peer,
     };
-    driver::run(messages, environment, show)
+    runner.run(messages)
 }
 
 /// The node and the peer of a suite, shared by all its cases.

@@ -4,8 +4,7 @@ use super::layout::Layout;
 use super::matrix::{Amount, Matrix};
 use bench::measurement::Measurement;
 use bench::model::{Case, Environment, Results, Setup};
-use bench::progress::Show;
-use bench::workload::driver::{self, Workload, with_rivals};
+use bench::workload::driver::{Runner, Workload, with_rivals};
 use bench::workload::error::WorkloadError;
 use bench::workload::surroundings::Surroundings;
 
@@ -16,8 +15,7 @@ use bench::workload::surroundings::Surroundings;
 pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
-    environment: Environment,
-    show: Show,
+    runner: Runner,
 ) -> Result<Results, WorkloadError> {
     let mut calls = Calls {
         matrix,
@@ -34,7 +32,7 @@ pub fn run(
     }
     match calls.cases.is_empty() {
         true => Err(no_cases_error()),
-        false => driver::run(calls, environment, show),
+        false => runner.run(calls),
     }
 }
 

@@ -8,12 +8,11 @@ use tempfile::TempDir;
 use super::matrix::{Filing, Via};
 use super::{AppendCounts, DoorSpec, Matrix, WriterCounts, WritersSpec};
 use bench::measurement::Measurement;
-use bench::model::{Case, Environment, Results, Setup};
+use bench::model::{Case, Results, Setup};
 use bench::process::{Role, Watch};
-use bench::progress::Show;
 use bench::workload::child::Pin;
 use bench::workload::disk_counters::DiskCounters;
-use bench::workload::driver::{self, Workload, with_rivals};
+use bench::workload::driver::{Runner, Workload, with_rivals};
 use bench::workload::error::WorkloadError;
 use bench::workload::node::Node;
 use bench::workload::peer::{Amount, Peer, Program};
@@ -30,8 +29,7 @@ use bench::workload::{disk_floor, spare_segments};
 pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
-    environment: Environment,
-    show: Show,
+    runner: Runner,
 ) -> Result<Results, WorkloadError> {
     let ours = matrix.cases();
     if ours.is_empty() {
@@ -46,7 +44,7 @@ pub fn run(
         floors,
         cases,
     };
-    driver::run(appends, environment, show)
+    runner.run(appends)
 }
 
 /// A suite of appends, on the journal and on the floors.

@@ -13,10 +13,9 @@ use super::{AppendCounts, LoadClient, LoadSpec, Matrix, STEADY};
 use bench::measurement::Measurement;
 use bench::model::{Case, CaseComparison, CaseResult, Environment, Metric, Results, Setup};
 use bench::process::{Role, Usage, Watch};
-use bench::progress::Show;
 use bench::workload::child::{ChildError, Pin};
 use bench::workload::disk_counters::DiskCounters;
-use bench::workload::driver::{self, Workload};
+use bench::workload::driver::{Runner, Workload};
 use bench::workload::error::WorkloadError;
 use bench::workload::node::Node;
 use bench::workload::role::{self, Ready};
@@ -31,8 +30,7 @@ use meter::clock::now_ns;
 pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
-    environment: Environment,
-    show: Show,
+    runner: Runner,
 ) -> Result<Results, WorkloadError> {
     let messages = Messages {
         surroundings,
@@ -40,7 +38,7 @@ pub fn run(
         rivals: Rivals::start(surroundings, matrix)?,
         agent: matrix.with_agent.then(Agent::start).transpose()?,
     };
-    driver::run(messages, environment, show)
+    runner.run(messages)
 }
 
 /// A suite of messages, on nodes and on their rivals.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use bench::process::{Memory, Role, RoleUsage};
+use bench::process::{Memory, Role, RoleUsage, proc_size};
 use meter::clock::{self, CpuClock};
 
 /// Start of a measurement of a process and its descendants.
@@ -134,9 +134,7 @@ fn memory(members: &[Member]) -> (Option<u64>, Option<u64>) {
 /// Returns the process's own memory plus its share of common memory.
 fn share(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+    proc_size(&text, "Pss")
 }
 
 #[cfg(test)]

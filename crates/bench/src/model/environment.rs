@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use meter::clock;
 
+use crate::process::proc_size;
+
 /// Machine, versions and command of a suite. A fact that could not be read is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
@@ -52,13 +54,6 @@ impl Environment {
             let line = text.lines().find(|line| line.starts_with(key))?;
             Some(line.split_once(':')?.1.trim().to_owned())
         };
-        let memory_kib = read("/proc/meminfo").and_then(|text| {
-            field(&text, "MemTotal")?
-                .strip_suffix(" kB")?
-                .trim()
-                .parse::<u64>()
-                .ok()
-        });
         Self {
             command: arguments
                 .into_iter()
@@ -78,7 +73,7 @@ impl Environment {
             cpu_limit: read("/sys/fs/cgroup/cpu.max"),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             kernel: read("/proc/sys/kernel/osrelease"),
-            memory_bytes: memory_kib.map(|kib| kib * 1024),
+            memory_bytes: read("/proc/meminfo").and_then(|text| proc_size(&text, "MemTotal")),
             load_average: read("/proc/loadavg").and_then(|text| load_average(&text)),
             cpu_step_ns: clock::cpu_step_ns(),
             ..Self::default()

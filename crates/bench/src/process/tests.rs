@@ -37,3 +37,11 @@ fn several_nodes_are_numbered_and_a_dead_one_is_refused() {
         .to_string();
     assert!(error.contains("node, process 2147483647"), "{error}");
 }
+
+#[test]
+fn a_size_is_found_by_its_whole_name() {
+    let text = "MemTotal:       24684420 kB\nMemFree:          312332 kB\n";
+    assert_eq!(proc_size(text, "MemFree"), Some(312_332 * 1024));
+    assert_eq!(proc_size(text, "Mem"), None);
+    assert_eq!(proc_size(text, "Cached"), None);
+}

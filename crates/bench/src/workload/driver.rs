@@ -6,6 +6,7 @@ use crate::plan;
 use crate::progress::{Progress, Show};
 use crate::suite::Suite;
 use crate::workload::error::WorkloadError;
+use crate::workload::memory::MemoryFill;
 
 /// A benchmark: its cases on all targets, with the processes that they share.
 pub trait Workload {
@@ -24,6 +25,13 @@ pub trait Workload {
     /// Adds what the benchmark knows of its environment.
     fn environment(&self, environment: Environment) -> Environment {
         environment
+    }
+
+    /// Returns whether a case, which has this position in [`Workload::cases`], runs once more before the others,
+    /// without a record: a Java virtual machine compiles a program during its first seconds under a load.
+    fn has_warmup(&self, position: usize) -> bool {
+        let _ = position;
+        false
     }
 
     /// Runs one repeat of a case, which has this position in [`Workload::cases`].
@@ -52,30 +60,49 @@ pub trait Workload {
     }
 }
 
-/// Runs every case of a benchmark, the repeats of all cases interleaved.
-///
-/// # Errors
-/// When a process fails. A message that fails is counted, not an error.
-pub fn run<W: Workload>(
-    mut workload: W,
-    environment: Environment,
-    show: Show,
-) -> Result<Results, WorkloadError> {
-    let (cases, repeats) = (workload.cases(), workload.repeats());
-    let environment = workload.environment(environment);
-    let progress = Progress::new(cases.len() as u32 * repeats, show);
-    let mut suite = Suite::new(W::NAME, environment, workload.setup(), progress);
-    for (position, _) in plan::interleaved(cases.len(), repeats) {
-        let case = &cases[position];
-        suite.starting(case);
-        let measured = workload.measure(position, case)?;
-        suite.record(case, measured)?;
+/// How benchmarks run: what is known of the machine, and what happens beside the measurements.
+#[derive(Debug)]
+pub struct Runner {
+    /// Machine, versions and command, for the results.
+    pub environment: Environment,
+    /// The progress that is shown.
+    pub show: Show,
+    /// Fills free memory before each run.
+    pub fill: Option<MemoryFill>,
+}
+
+impl Runner {
+    /// Runs every case of a benchmark, the repeats of all cases interleaved.
+    ///
+    /// # Errors
+    /// When a process fails. A message that fails is counted, not an error.
+    pub fn run<W: Workload>(self, mut workload: W) -> Result<Results, WorkloadError> {
+        let (cases, repeats) = (workload.cases(), workload.repeats());
+        let environment = workload.environment(self.environment);
+        let progress = Progress::new(cases.len() as u32 * repeats, self.show);
+        let mut suite = Suite::new(W::NAME, environment, workload.setup(), progress);
+        let mut fill = self.fill;
+        let mut measure = |workload: &mut W, suite: &mut Suite, position| {
+            if let Some(fill) = &mut fill {
+                suite.preparing("free memory is filled");
+                fill.fill()?;
+            }
+            suite.starting(&cases[position]);
+            workload.measure(position, &cases[position])
+        };
+        for (position, repeat) in plan::interleaved(cases.len(), repeats) {
+            if repeat == 1 && workload.has_warmup(position) {
+                measure(&mut workload, &mut suite, position)?;
+            }
+            let measured = measure(&mut workload, &mut suite, position)?;
+            suite.record(&cases[position], measured)?;
+        }
+        workload.finish(&mut suite)?;
+        let mut results = suite.finish();
+        results.setup.notes.extend(workload.notes());
+        workload.compare(&mut results);
+        Ok(results)
     }
-    workload.finish(&mut suite)?;
-    let mut results = suite.finish();
-    results.setup.notes.extend(workload.notes());
-    workload.compare(&mut results);
-    Ok(results)
 }
 
 /// Returns each of our cases, followed by the same on other targets.
@@ -91,4 +118,69 @@ pub fn with_rivals(cases: Vec<Case>, targets: impl Fn(&Case) -> Vec<&'static str
         }));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::Arrivals;
+    use crate::model::{Area, Mode};
+
+    /// Each run sends one message more than the one before.
+    #[derive(Default)]
+    struct Counting {
+        runs: u64,
+    }
+
+    impl Workload for Counting {
+        const NAME: &'static str = "counting";
+
+        fn cases(&self) -> Vec<Case> {
+            let case = |target| Case::new(target, Area::Agent, Mode::WRITE);
+            vec![case("telpher"), case("java")]
+        }
+
+        fn repeats(&self) -> u32 {
+            2
+        }
+
+        fn setup(&self) -> Setup {
+            Setup::default()
+        }
+
+        fn has_warmup(&self, position: usize) -> bool {
+            position == 1
+        }
+
+        fn measure(&mut self, _: usize, _: &Case) -> Result<Measurement, WorkloadError> {
+            self.runs += 1;
+            Ok(Measurement {
+                sent: self.runs,
+                completed: self.runs,
+                window_ns: 1_000_000_000,
+                completions: Some(Arrivals {
+                    first_ns: 0,
+                    last_ns: 1_000_000_000,
+                }),
+                ..Measurement::default()
+            })
+        }
+    }
+
+    #[test]
+    fn warmup_of_a_case_is_not_recorded() {
+        let runner = Runner {
+            environment: Environment::default(),
+            show: Show::Quiet,
+            fill: None,
+        };
+        let results = runner.run(Counting::default()).unwrap();
+        let sent = |case: usize| {
+            let runs = results.cases[case].runs.iter();
+            runs.map(|run| run.measured.as_ref().unwrap().sent)
+                .collect::<Vec<_>>()
+        };
+        // The second round runs backwards.
+        assert_eq!((sent(0), sent(1)), (vec![1, 5], vec![3, 4]));
+    }
 }

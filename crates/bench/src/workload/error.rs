@@ -1,5 +1,7 @@
 //! Errors of benchmarks.
 
+use std::path::PathBuf;
+
 use crate::process::WatchError;
 use crate::suite::RecordError;
 use crate::sweep::SweepOptionsError;
@@ -23,6 +25,9 @@ pub enum WorkloadError {
     /// The temporary directory for the sockets of the roles cannot be made.
     #[error("cannot make a temporary directory: {0}\nhint: set TMPDIR to a directory of your own")]
     Directory(#[source] std::io::Error),
+    /// Free memory cannot be filled.
+    #[error("cannot fill memory with {0}: {1}\nhint: name a file on a disk: --fill-memory FILE")]
+    Memory(PathBuf, #[source] std::io::Error),
     /// A node did not answer as expected.
     #[error("{0}\nhint: run it again, and look at the log of the node if it repeats")]
     Node(String),

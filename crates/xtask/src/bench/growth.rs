@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{OUT, RESULTS, RUN_LIMIT, cache, compress, entries, telpher};
+use super::files::{MEMORY, OUT, RESULTS, RUN_LIMIT, compress, entries, telpher};
 use crate::step;
 
 pub(super) const NAME: &str = "growth";
@@ -13,19 +13,18 @@ pub(super) const ABOUT: &str = "memory and CPU by the number of connections, top
                                 conversations and buckets, and times by the length of the log";
 
 /// Arguments of `telpher`.
-const LINE: &str = "bench growth --dir target";
+const LINE: &str = "bench growth --dir target --limit 25m --step-limit 6m";
 
 /// Directory of the plots.
 const IMAGES: &str = "docs/images";
 
 /// Measures all curves, and stores result, tables and plots.
 pub(super) fn run(commit: &str) -> Result<()> {
-    cache::fill()?;
     let out = Path::new(OUT).join(NAME);
     let earlier = entries(&out)?;
     let command = &mut telpher(&[]);
     command.args(LINE.split_whitespace());
-    command.args(["--commit", commit, "--out"]);
+    command.args(["--fill-memory", MEMORY, "--commit", commit, "--out"]);
     command.arg(&out);
     step::run(NAME, command, RUN_LIMIT)?;
     let mut made = entries(&out)?;
@@ -68,7 +67,7 @@ mod tests {
     fn growth_page_has_command_and_tables() {
         let page = page("| items |\n");
         assert!(page.starts_with("# growth\n\nOne node: memory and CPU"));
-        assert!(page.contains("\ntelpher bench growth --dir target\n"));
+        assert!(page.contains("\ntelpher bench growth --dir target --limit 25m --step-limit 6m\n"));
         assert!(page.ends_with("\n\n| items |\n"), "{page}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::{PEERS, RESULTS};
+use super::files::{PEERS, RESULTS};
 use crate::compat::{install_python, python_of};
 use crate::{footprint, python, step};
 

@@ -217,9 +217,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     args.outcome.of(
         "agent",
         &[Style::Table],
-        |surroundings, environment, show| match args.protocol {
-            Protocol::Native => agent::run(surroundings, &matrix, environment, show),
-            Protocol::Slim => slim::run_slim(surroundings, &matrix, &chosen, environment, show),
+        |surroundings, runner| match args.protocol {
+            Protocol::Native => agent::run(surroundings, &matrix, runner),
+            Protocol::Slim => slim::run_slim(surroundings, &matrix, &chosen, runner),
         },
     )
 }

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use meter::clock::Utc;
 
-use super::outcome::{check, environment, failure, print_report, steps, surroundings};
+use super::outcome::{MemoryArgs, check, environment, failure, print_report, steps, surroundings};
 use crate::settings::parse_duration;
 use console::Failure;
 use console::output::note;
@@ -101,6 +101,9 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
 
+    #[command(flatten)]
+    memory: MemoryArgs,
+
     /// Commit that is measured, for the results
     #[arg(long, value_name = "HASH", hide = true)]
     commit: Option<String>,
@@ -133,6 +136,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let output = Output::create(&args.out, "growth", Utc::now()).map_err(failure)?;
     let environment = environment(args.commit.as_deref());
     let surroundings = surroundings(None)?;
+    if let Some(mut fill) = args.memory.open()? {
+        fill.fill().map_err(failure)?;
+    }
     let found = growth::run(&surroundings, &args.plan(), environment, steps(args.quiet));
     let found = found.map_err(failure)?;
     write(&output, &found)?;

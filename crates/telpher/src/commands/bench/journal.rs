@@ -172,11 +172,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         repeats: args.runs.repeats,
         directory: args.dir.clone(),
     };
-    args.outcome.of(
-        "journal",
-        &[Style::Table],
-        |surroundings, environment, show| journal::run(surroundings, &matrix, environment, show),
-    )
+    args.outcome
+        .of("journal", &[Style::Table], |surroundings, runner| {
+            journal::run(surroundings, &matrix, runner)
+        })
 }
 
 #[cfg(test)]

@@ -302,14 +302,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let matrix = args.matrix();
     let styles = [Style::Chronik, Style::Table];
     let (mut misses, mut written) = (Vec::new(), Ok(()));
-    let outcome = args
-        .outcome
-        .of("kafka", &styles, |surroundings, environment, show| {
-            let results = kafka::run(surroundings, &matrix, environment, show)?;
-            misses = kafka::misses(&results);
-            written = args.write(&results);
-            Ok(results)
-        });
+    let outcome = args.outcome.of("kafka", &styles, |surroundings, runner| {
+        let results = kafka::run(surroundings, &matrix, runner)?;
+        misses = kafka::misses(&results);
+        written = args.write(&results);
+        Ok(results)
+    });
     written?;
     // Lost messages are worse than refused ones, so they are reported first.
     let hint = "see the tables, and `telpher bench kafka --help` for the checks";

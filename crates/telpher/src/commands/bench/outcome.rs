@@ -8,7 +8,9 @@ use bench::model::{Environment, Results};
 use bench::output::Output;
 use bench::progress::Show;
 use bench::report;
+use bench::workload::driver::Runner;
 use bench::workload::error::WorkloadError;
+use bench::workload::memory::MemoryFill;
 use bench::workload::placement::Placement;
 use bench::workload::surroundings::{OURS, Surroundings};
 use clap::ValueEnum;
@@ -45,9 +47,30 @@ pub(super) struct Outcome {
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
 
+    #[command(flatten)]
+    memory: MemoryArgs,
+
     /// Commit that is measured, for the results
     #[arg(long, value_name = "HASH", hide = true)]
     commit: Option<String>,
+}
+
+/// The memory of the machine before a run.
+#[derive(Debug, clap::Args)]
+pub(super) struct MemoryArgs {
+    /// Fill free memory with cached bytes of this file before each run; it is made if it is missing.
+    /// In a virtual machine whose host takes free memory back, writing files is several times slower
+    /// after others were deleted
+    #[arg(long, value_name = "FILE")]
+    fill_memory: Option<PathBuf>,
+}
+
+impl MemoryArgs {
+    /// Returns the filler of memory, if it is wanted.
+    pub(super) fn open(&self) -> Result<Option<MemoryFill>, Failure> {
+        let path = self.fill_memory.as_deref();
+        path.map(MemoryFill::open).transpose().map_err(failure)
+    }
 }
 
 /// Fails if `misses` is not empty.
@@ -153,12 +176,16 @@ impl Outcome {
         &self,
         name: &str,
         styles: &[Style],
-        suite: impl FnOnce(&Surroundings, Environment, Show) -> Result<Results, WorkloadError>,
+        suite: impl FnOnce(&Surroundings, Runner) -> Result<Results, WorkloadError>,
     ) -> Result<(), Failure> {
         let surroundings = self.surroundings()?;
         let output = Output::create(&self.out, name, Utc::now()).map_err(failure)?;
-        let show = Show::fitting(self.quiet);
-        let results = suite(&surroundings, self.environment(), show).map_err(failure)?;
+        let runner = Runner {
+            environment: self.environment(),
+            show: Show::fitting(self.quiet),
+            fill: self.memory.open()?,
+        };
+        let results = suite(&surroundings, runner).map_err(failure)?;
         output.write(&results).map_err(failure)?;
         match (self.json, self.style.is_empty()) {
             (true, _) => {

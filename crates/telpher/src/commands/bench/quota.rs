@@ -222,12 +222,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let styles = [Style::Limiter, Style::Table];
     let mut misses = Vec::new();
-    args.outcome
-        .of("quota", &styles, |surroundings, environment, show| {
-            let results = quota::run(surroundings, &matrix, environment, show)?;
-            misses = quota::misses(&results);
-            Ok(results)
-        })?;
+    args.outcome.of("quota", &styles, |surroundings, runner| {
+        let results = quota::run(surroundings, &matrix, runner)?;
+        misses = quota::misses(&results);
+        Ok(results)
+    })?;
     let hint = "see the tables, and `telpher bench quota --help` for the checks";
     check(&misses, hint)
 }

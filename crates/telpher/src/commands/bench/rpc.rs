@@ -146,10 +146,9 @@ fn parse_requests(text: &str) -> Result<Requests, String> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let matrix = args.matrix();
     let styles = [Style::Table, Style::Uvrpc];
-    args.outcome
-        .of("rpc", &styles, |surroundings, environment, show| {
-            rpc::run(surroundings, &matrix, environment, show)
-        })
+    args.outcome.of("rpc", &styles, |surroundings, runner| {
+        rpc::run(surroundings, &matrix, runner)
+    })
 }
 
 impl Args {

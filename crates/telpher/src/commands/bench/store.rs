@@ -23,8 +23,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let matrix = args.matrix();
     let styles = [Style::Fleetlm, Style::Table];
-    args.outcome
-        .of("store", &styles, |surroundings, environment, show| {
-            store::run(surroundings, &matrix, environment, show)
-        })
+    args.outcome.of("store", &styles, |surroundings, runner| {
+        store::run(surroundings, &matrix, runner)
+    })
 }

@@ -16,8 +16,10 @@ pub(super) fn aims() -> Table {
         bulk(),
         consume(),
         native(),
+        native_floor(),
         http(),
-        connections(),
+        connections("durable-echo", "`durable-echo`"),
+        connections("durable-echo-1", "`durable-echo-1`"),
         callbacks(),
         slim(),
         fan_out(),
@@ -93,6 +95,14 @@ fn native() -> Aim {
     }
 }
 
+fn native_floor() -> Aim {
+    Aim {
+        load: "conversations, native",
+        rival: "`durable-echo`",
+        figures: vec![("rate", "≥ 0.45 ×", store("native", "durable-echo", RATE))],
+    }
+}
+
 fn http() -> Aim {
     Aim {
         load: "conversations, HTTP",
@@ -104,12 +114,12 @@ fn http() -> Aim {
     }
 }
 
-fn connections() -> Aim {
+fn connections(floor: &str, rival: &'static str) -> Aim {
     let subject = "telpher-kafka-connections-c128-s256-r0-f1-acks=all-durability=disk";
-    let floor = "durable-echo-1-kafka-append-c128-s256-r0-f1";
+    let floor = format!("{floor}-kafka-append-c128-s256-r0-f1");
     Aim {
         load: "producing over 128 connections, one in flight on each",
-        rival: "`durable-echo-1`",
+        rival,
         figures: vec![("rate", "≥ 0.7 ×", pair("kafka-acks", subject, floor, RATE))],
     }
 }

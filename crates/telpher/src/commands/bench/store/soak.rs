@@ -20,17 +20,16 @@ pub(super) fn run(args: &Args, length: Duration) -> Result<(), Failure> {
     soak::check_space(&matrix).map_err(failure)?;
     let mut courses = Vec::new();
     let styles = [Style::Fleetlm, Style::Table];
-    args.outcome
-        .of("soak", &styles, |surroundings, environment, show| {
-            // Only the memory of a Telpher node is checked, so no peers run.
-            let alone = Surroundings {
-                peers: None,
-                ..surroundings.clone()
-            };
-            let results = store::run(&alone, &matrix, environment, show)?;
-            courses = soak::courses(&results);
-            Ok(results)
-        })?;
+    args.outcome.of("soak", &styles, |surroundings, runner| {
+        // Only the memory of a Telpher node is checked, so no peers run.
+        let alone = Surroundings {
+            peers: None,
+            ..surroundings.clone()
+        };
+        let results = store::run(&alone, &matrix, runner)?;
+        courses = soak::courses(&results);
+        Ok(results)
+    })?;
     for (case, course) in &courses {
         output::note(&course_line(case, course));
     }
