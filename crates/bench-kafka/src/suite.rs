@@ -116,7 +116,8 @@ impl Workload for Topics<'_> {
     fn notes(&self) -> Vec<(String, String)> {
         let mut notes: Vec<_> = self.floors.iter().flat_map(Floors::notes).collect();
         if self.kafka.is_some() {
-            let warmup = "each case runs once before its first repeat, without a record";
+            let warmup =
+                "each case runs until it gets no faster before its first repeat, without a record";
             notes.push(("Apache Kafka".to_owned(), warmup.to_owned()));
         }
         notes

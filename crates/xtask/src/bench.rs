@@ -241,7 +241,7 @@ const SUITES: [Suite; 33] = [
     Suite {
         name: "kafka-end-to-end",
         about: "one message at a time to a waiting consumer, compared with Apache Kafka, a raw sync and a raw round trip",
-        line: "kafka --mode end-to-end -s 256 -d 5s -w 2s --acks all --repeats 5 --dir target",
+        line: "kafka --mode end-to-end -s 256 -d 5s -w 2s --acks all --durability disk,memory --repeats 5 --dir target",
         peers: Peers::With,
     },
     Suite {

@@ -8,6 +8,12 @@ use crate::suite::Suite;
 use crate::workload::error::WorkloadError;
 use crate::workload::memory::MemoryFill;
 
+/// Runs of a warm-up at most.
+const WARMUPS_MAX: u32 = 5;
+
+/// A warm-up ends with a run that completes at most this multiple of the messages of the run before.
+const WARMUP_GAIN: f64 = 1.1;
+
 /// A benchmark: its cases on all targets, with the processes that they share.
 pub trait Workload {
     /// The name in results.
@@ -27,8 +33,9 @@ pub trait Workload {
         environment
     }
 
-    /// Returns whether a case, which has this position in [`Workload::cases`], runs once more before the others,
-    /// without a record: a Java virtual machine compiles a program during its first seconds under a load.
+    /// Returns whether a case, which has this position in [`Workload::cases`], is repeated until it gets no
+    /// faster before its first repeat is recorded: a Java virtual machine compiles a program during its first
+    /// seconds under a load.
     fn has_warmup(&self, position: usize) -> bool {
         let _ = position;
         false
@@ -92,7 +99,7 @@ impl Runner {
         };
         for (position, repeat) in plan::interleaved(cases.len(), repeats) {
             if repeat == 1 && workload.has_warmup(position) {
-                measure(&mut workload, &mut suite, position)?;
+                warm_up(|| measure(&mut workload, &mut suite, position))?;
             }
             let measured = measure(&mut workload, &mut suite, position)?;
             suite.record(&cases[position], measured)?;
@@ -103,6 +110,21 @@ impl Runner {
         workload.compare(&mut results);
         Ok(results)
     }
+}
+
+/// Runs a case until it gets no faster, or often enough.
+fn warm_up(
+    mut measure: impl FnMut() -> Result<Measurement, WorkloadError>,
+) -> Result<(), WorkloadError> {
+    let mut before = measure()?.completed;
+    for _ in 1..WARMUPS_MAX {
+        let completed = measure()?.completed;
+        if completed as f64 <= before as f64 * WARMUP_GAIN {
+            break;
+        }
+        before = completed;
+    }
+    Ok(())
 }
 
 /// Returns each of our cases, followed by the same on other targets.
@@ -168,6 +190,25 @@ mod tests {
     }
 
     #[test]
+    fn warmup_ends_when_runs_get_no_faster() {
+        let runs = |completed: &[u64]| {
+            let mut left = completed.iter();
+            let run = || {
+                Ok(Measurement {
+                    completed: *left.next().unwrap(),
+                    ..Measurement::default()
+                })
+            };
+            warm_up(run).unwrap();
+            completed.len() - left.len()
+        };
+        assert_eq!(runs(&[100, 300, 320, 900]), 3);
+        assert_eq!(runs(&[100, 90, 300]), 2);
+        assert_eq!(runs(&[0, 0, 0]), 2);
+        assert_eq!(runs(&[1, 2, 4, 8, 16, 32]), WARMUPS_MAX as usize);
+    }
+
+    #[test]
     fn warmup_of_a_case_is_not_recorded() {
         let runner = Runner {
             environment: Environment::default(),
@@ -180,7 +221,7 @@ mod tests {
             runs.map(|run| run.measured.as_ref().unwrap().sent)
                 .collect::<Vec<_>>()
         };
-        // The second round runs backwards.
-        assert_eq!((sent(0), sent(1)), (vec![1, 5], vec![3, 4]));
+        // Each run of the warm-up is faster. The second round runs backwards.
+        assert_eq!((sent(0), sent(1)), (vec![1, 9], vec![7, 8]));
     }
 }

@@ -18,7 +18,7 @@ pub(super) const MEMORY: &str = "target/fills-memory";
 /// Committed results.
 pub(super) const RESULTS: &str = "bench/results";
 
-pub(super) const RUN_LIMIT: Duration = Duration::from_secs(40 * 60);
+pub(super) const RUN_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Compresses a file with gzip.
 pub(super) fn compress(from: &Path, to: &Path) -> std::io::Result<()> {

@@ -31,7 +31,7 @@ struct Load {
 
 const NODE: &[&str] = &["serve"];
 
-const LOADS: [Load; 8] = [
+const LOADS: [Load; 9] = [
     Load {
         name: "bulk",
         about: "producing in bulk, on disk",
@@ -57,6 +57,13 @@ const LOADS: [Load; 8] = [
         name: "connections",
         about: "producing over 128 connections, one message in flight on each",
         line: "kafka --mode connections -c 128 -s 256 -d 10s -w 2s --acks all --durability disk --dir target",
+        process: NODE,
+        count: 1,
+    },
+    Load {
+        name: "end-to-end",
+        about: "one message at a time to a waiting consumer, on disk",
+        line: "kafka --mode end-to-end -s 256 -d 10s -w 2s --acks all --durability disk --dir target",
         process: NODE,
         count: 1,
     },
