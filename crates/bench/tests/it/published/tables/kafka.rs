@@ -80,31 +80,45 @@ pub(super) fn bulk() -> Table {
 }
 
 pub(super) fn end_to_end() -> Table {
-    let row = |words: &str, baseline: &str| {
-        let subject = "telpher-kafka-end-to-end-c1-s256-r0-f1-acks=all-durability=disk";
+    let load = "kafka-end-to-end-c1-s256-r0-f1-acks=all";
+    let row = |words: &str, durability: &str, baseline: &str| {
+        let subject = format!("telpher-{load}-durability={durability}");
         vec![
             text(words),
             pair("kafka-end-to-end", subject, baseline, P50),
         ]
     };
+    let kafka = format!("kafka-{load}");
     Table {
         name: "kafka-end-to-end",
         head: &["compared with", "p50"],
         labels: 1,
         rows: vec![
             row(
-                "Apache Kafka with `flush.messages=1`",
-                "kafka-flush-kafka-end-to-end-c1-s256-r0-f1-acks=all",
+                "Apache Kafka with `flush.messages=1`; Telpher on disk",
+                "disk",
+                &format!("kafka-flush-{load}"),
             ),
             row(
-                "Apache Kafka's defaults (no sync)",
-                "kafka-kafka-end-to-end-c1-s256-r0-f1-acks=all",
+                "Apache Kafka's defaults (no sync); Telpher on disk",
+                "disk",
+                &kafka,
             ),
             row(
-                "a raw sync",
+                "Apache Kafka's defaults (no sync); Telpher with `telpher.durability=memory`",
+                "memory",
+                &kafka,
+            ),
+            row(
+                "a raw sync; Telpher on disk",
+                "disk",
                 "disk-floor-kafka-append-c1-s256-r0-f1-threads=1",
             ),
-            row("a raw round trip", "floor-kafka-append-c1-s256-r0-f1"),
+            row(
+                "a raw round trip; Telpher on disk",
+                "disk",
+                "floor-kafka-append-c1-s256-r0-f1",
+            ),
         ],
     }
 }
