@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use self::files::{
-    MEMORY, OUT, PEERS, RESULTS, RUN_LIMIT, capitalised, compress, entries, telpher,
+    OUT, PEERS, RESULTS, RUN_LIMIT, benchmark, capitalised, compress, entries, telpher,
 };
 use crate::step::{self, cargo};
 
@@ -421,13 +421,9 @@ impl Suite {
     fn run(&self, commit: &str) -> Result<()> {
         let out = Path::new(OUT).join(self.name);
         let earlier = entries(&out)?;
-        let command = &mut telpher(&["bench"]);
-        command.args(self.line.split_whitespace());
+        let command = &mut benchmark(self.line);
         command.args(["--commit", commit, "--style", "table", "--out"]);
         command.arg(&out);
-        if self.writes_files() {
-            command.args(["--fill-memory", MEMORY]);
-        }
         if self.peers == Peers::With {
             command.args(["--peers", PEERS]);
         }
@@ -436,11 +432,6 @@ impl Suite {
         made.retain(|directory| !earlier.contains(directory));
         let made = made.pop().context("the benchmark left no directory")?;
         self.keep(&made.join("results.json"))
-    }
-
-    /// Returns whether its programs write to a disk. Others have no use for memory that is filled.
-    fn writes_files(&self) -> bool {
-        self.line.split_whitespace().any(|word| word == "--dir")
     }
 
     /// Copies the result to its committed directory, and renders its page.
@@ -516,7 +507,7 @@ mod tests {
     fn memory_is_filled_for_suites_that_write_to_a_disk() {
         let writes = |name| {
             let suite = SUITES.iter().find(|suite| suite.name == name);
-            suite.unwrap().writes_files()
+            files::writes_files(suite.unwrap().line)
         };
         assert!(writes("kafka-bulk") && writes("store"));
         assert!(!writes("rpc-same-cpu"));

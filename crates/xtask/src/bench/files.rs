@@ -42,6 +42,22 @@ pub(super) fn telpher(args: &[&str]) -> Command {
     command
 }
 
+/// Returns a benchmark of the release with arguments that are separated by blanks. Free memory is filled if its
+/// programs write to a disk.
+pub(super) fn benchmark(line: &str) -> Command {
+    let mut command = telpher(&["bench"]);
+    command.args(line.split_whitespace());
+    if writes_files(line) {
+        command.args(["--fill-memory", MEMORY]);
+    }
+    command
+}
+
+/// Returns whether the programs of a benchmark write to a disk. Others have no use for memory that is filled.
+pub(super) fn writes_files(line: &str) -> bool {
+    line.split_whitespace().any(|word| word == "--dir")
+}
+
 /// Lists the entries of a directory; empty if it does not exist.
 pub(super) fn entries(parent: &Path) -> Result<Vec<PathBuf>> {
     if !parent.is_dir() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::files::{MEMORY, OUT, RESULTS, capitalised, telpher};
+use super::files::{OUT, RESULTS, benchmark, capitalised};
 use crate::step;
 
 pub(super) const NAME: &str = "profiles";
@@ -104,7 +104,7 @@ const RECORDED: &str = "5";
 /// The CPU time in clock ticks (of 10 ms) after which a process is under load: its start costs less.
 const WARM_TICKS: u64 = 150;
 
-/// The time that a load has to begin: free memory is filled first.
+/// The time that a load has to begin: free memory may be filled first.
 const BEGIN_LIMIT: Duration = Duration::from_secs(180);
 
 /// The smallest parts that the tables show, in percent.
@@ -145,10 +145,8 @@ pub(super) fn run(commit: &str) -> Result<()> {
 impl Load {
     /// Runs the load, and samples its processes in the middle.
     fn record(&self, data: &Path) -> Result<()> {
-        let mut command = telpher(&["bench"]);
-        command.args(self.line.split_whitespace());
-        command.args(["--fill-memory", MEMORY, "--repeats", "1"]);
-        command.args(["--quiet", "--out", OUT]);
+        let mut command = benchmark(self.line);
+        command.args(["--repeats", "1", "--quiet", "--out", OUT]);
         let mut load = command.stdout(Stdio::null()).spawn()?;
         let recorded = self
             .wait_until_warm(&mut load)
