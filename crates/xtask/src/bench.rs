@@ -16,9 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use self::files::{
-    OUT, PEERS, RESULTS, RUN_LIMIT, benchmark, capitalised, compress, entries, telpher,
-};
+use self::files::{PEERS, RESULTS, benchmark, capitalised, compress, entries, measure, telpher};
 use crate::step::{self, cargo};
 
 /// A named benchmark.
@@ -419,18 +417,12 @@ pub(crate) fn commit() -> Result<String> {
 
 impl Suite {
     fn run(&self, commit: &str) -> Result<()> {
-        let out = Path::new(OUT).join(self.name);
-        let earlier = entries(&out)?;
         let command = &mut benchmark(self.line);
-        command.args(["--commit", commit, "--style", "table", "--out"]);
-        command.arg(&out);
+        command.args(["--style", "table"]);
         if self.peers == Peers::With {
             command.args(["--peers", PEERS]);
         }
-        step::run(self.name, command, RUN_LIMIT)?;
-        let mut made = entries(&out)?;
-        made.retain(|directory| !earlier.contains(directory));
-        let made = made.pop().context("the benchmark left no directory")?;
+        let made = measure(self.name, commit, command)?;
         self.keep(&made.join("results.json"))
     }
 

@@ -5,20 +5,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+
+use crate::step;
 
 /// Programs to compare with.
 pub(super) const PEERS: &str = "bench/peers/bin";
 /// Results of all runs.
 pub(super) const OUT: &str = "target/bench-out";
 /// Fills free memory before each run. It is a hole, and takes no space on the disk.
-pub(super) const MEMORY: &str = "target/fills-memory";
+const MEMORY: &str = "target/fills-memory";
 /// Committed results.
 pub(super) const RESULTS: &str = "bench/results";
 
-pub(super) const RUN_LIMIT: Duration = Duration::from_secs(60 * 60);
+/// Longest time that a benchmark may take.
+const RUN_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Compresses a file with gzip.
 pub(super) fn compress(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -56,6 +59,17 @@ pub(super) fn benchmark(line: &str) -> Command {
 /// Returns whether the programs of a benchmark write to a disk. Others have no use for memory that is filled.
 pub(super) fn writes_files(line: &str) -> bool {
     line.split_whitespace().any(|word| word == "--dir")
+}
+
+/// Runs a benchmark. Returns the directory that it made for its result.
+pub(super) fn measure(name: &str, commit: &str, command: &mut Command) -> Result<PathBuf> {
+    let out = Path::new(OUT).join(name);
+    let earlier = entries(&out)?;
+    command.args(["--commit", commit, "--out"]).arg(&out);
+    step::run(name, command, RUN_LIMIT)?;
+    let mut made = entries(&out)?;
+    made.retain(|directory| !earlier.contains(directory));
+    made.pop().context("the benchmark left no directory")
 }
 
 /// Lists the entries of a directory; empty if it does not exist.

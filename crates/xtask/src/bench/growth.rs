@@ -3,33 +3,23 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::files::{MEMORY, OUT, RESULTS, RUN_LIMIT, compress, entries, telpher};
-use crate::step;
+use super::files::{RESULTS, benchmark, compress, entries, measure};
 
 pub(super) const NAME: &str = "growth";
 pub(super) const ABOUT: &str = "memory and CPU by the number of connections, topics, groups, mailboxes, \
                                 conversations and buckets, and times by the length of the log";
 
-/// Arguments of `telpher`.
-const LINE: &str = "bench growth --dir target --limit 25m --step-limit 6m";
+/// Arguments of `telpher bench`, separated by blanks.
+const LINE: &str = "growth --dir target --limit 25m --step-limit 6m";
 
 /// Directory of the plots.
 const IMAGES: &str = "docs/images";
 
 /// Measures all curves, and stores result, tables and plots.
 pub(super) fn run(commit: &str) -> Result<()> {
-    let out = Path::new(OUT).join(NAME);
-    let earlier = entries(&out)?;
-    let command = &mut telpher(&[]);
-    command.args(LINE.split_whitespace());
-    command.args(["--fill-memory", MEMORY, "--commit", commit, "--out"]);
-    command.arg(&out);
-    step::run(NAME, command, RUN_LIMIT)?;
-    let mut made = entries(&out)?;
-    made.retain(|directory| !earlier.contains(directory));
-    let made = made.pop().context("the benchmark left no directory")?;
+    let made = measure(NAME, commit, &mut benchmark(LINE))?;
     let directory = Path::new(RESULTS).join(NAME);
     fs::create_dir_all(&directory)?;
     compress(
@@ -54,7 +44,7 @@ pub(super) fn run(commit: &str) -> Result<()> {
 fn page(tables: &str) -> String {
     format!(
         "# {NAME}\n\nOne node: {ABOUT}. Run again with `cargo xtask bench {NAME}`:\n\n```sh\ntelpher \
-         {LINE}\n```\n\nEvery step is in `results.json.gz`, the plots are in \
+         bench {LINE}\n```\n\nEvery step is in `results.json.gz`, the plots are in \
          [docs/benchmarks.md](../../../docs/benchmarks.md#growth).\n\n{tables}"
     )
 }
